@@ -8,60 +8,18 @@ related pages, feedback form) make no facts.
 import io
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import IO, Self
+from dataclasses import replace
+from typing import IO
 
 from lxml import etree, html
 
 from .blocks import Block, Cell, Kind, bullet, table_rows
 from .documents import as_document
 from .formats import ImportFileError, SourceDocument
+from .html_page import BREAKING, HEADINGS, Page, raw_text, text_of
 from .plain_text import open_text
-from .questions import MAX_QUESTION, asks_nothing, paired
+from .questions import paired
 
-_HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_SKIPPED = frozenset(
-    {
-        "script", "style", "template", "noscript", "nav", "head", "svg", "math", "form",
-        "button", "select", "iframe", "object", "title", "footer",
-    }
-)  # fmt: skip
-_BREAKING = frozenset(
-    {
-        "p", "div", "section", "article", "main", "body", "html", "blockquote", "header",
-        "aside", "figure", "figcaption", "address", "dl", "dt", "dd", "details",
-        "summary", "hr", "center", "fieldset", "td", "th", "tr", "li",
-    }
-)  # fmt: skip
-
-_SKIPPED_ROLES = frozenset({"navigation", "search", "contentinfo"})
-_BESIDE_ROLES = frozenset({"dialog", "alertdialog", "complementary"})
-# Classes, ids and labels count only if no element or role does; whole words, since
-# "feedback" alone may be the topic of a page.
-_BESIDE = re.compile(
-    r"(?:cookies?|consent|gdpr)-?(?:banner|consent|notice|bar|popup|modal|dialog|message|"
-    r"overlay|wall|layer|settings)|(?:onetrust|cybotcookiebot|usercentrics)[\w-]*|"
-    r"cc-window|breadcrumbs?(?:-?(?:nav|list|trail|navigation|wrapper|container))?|"
-    r"related(?:-?(?:pages|links|articles|posts|topics|content|reading|questions))?|"
-    r"(?:page-|article-)?feedback-?(?:widget|box|form|bar|prompt|section)|"
-    r"was-this-(?:page-|article-)?helpful|(?:social-?)?share-?(?:buttons|links|bar)|"
-    r"newsletter(?:-?(?:form|box|signup|sign-up))?|skip-?(?:link|to-content)|"
-    r"(?:site|page|main|global)?[-_]?footer",
-    re.IGNORECASE,
-)
-# Beside the text only if they are mostly links, which a canteen's menu is not.
-_OF_LINKS = re.compile(
-    r"(?:top|main|site|side|left|right|primary|secondary|global|header|footer|sub)?[-_]?"
-    r"(?:nav|navbar|navigation|menu|menubar|side-?bar|links)",
-    re.IGNORECASE,
-)
-_LABELS = re.compile(
-    r"cookies?|breadcrumbs?|related(?: \w+)?|feedback|share", re.IGNORECASE
-)
-_IS_A_NOTE = re.compile(
-    r"\b(?:note|tip|hint|warning|caution|info|important|callout|admonition)\b",
-    re.IGNORECASE,
-)
 _MAX_COLUMNS = 100
 
 
@@ -94,7 +52,7 @@ def html_blocks(content: str) -> tuple[str, list[Block]]:
     title = root.findtext(".//title") or ""
     try:
         _move_contacts(root)
-        page = _Page.of(root)
+        page = Page.of(root)
         for each in [*root.iter("*")]:
             if page.is_hidden(each) and each.getparent() is not None:
                 each.drop_tree()
@@ -122,107 +80,6 @@ def _move_contacts(root: etree._Element) -> None:
                 aside.addnext(box)
 
 
-@dataclass(frozen=True, slots=True)
-class _Page:
-    """What is collected about a page's elements before they are read in order.
-
-    Attributes:
-        opened: Elements that open below a question, with the question.
-        asking: Elements that show such a question.
-        controlled: Ids of elements that may be hidden until a reader opens them.
-        around: Ancestors of the main content; empty if the page marks none.
-    """
-
-    opened: dict[etree._Element, str] = field(default_factory=dict)
-    asking: set[etree._Element] = field(default_factory=set)
-    controlled: set[str] = field(default_factory=set)
-    around: set[etree._Element] = field(default_factory=set)
-
-    @classmethod
-    def of(cls, root: etree._Element) -> Self:
-        page = cls()
-        for details in root.iter("details"):
-            if (summary := details.find("summary")) is not None:
-                page._opens(details, summary)
-        by_id = {each.get("id"): each for each in root.iter() if each.get("id")}
-        for control in [*root.iter("*")]:
-            names = (control.get("aria-controls") or "").split()
-            page.controlled.update(names)
-            opened = by_id.get(names[0]) if names else None
-            if opened is not None and control.get("aria-expanded") is not None:
-                page._is_opened(opened, control)
-        main = [*root.iter("main"), *root.iterfind(".//*[@role='main']")]
-        # A page may mark a part as its main content that is not.
-        if sum(len(_text(each)) for each in main) * 2 > len(_text(root)):
-            page.around.update(above for each in main for above in each.iterancestors())
-        return page
-
-    def _is_opened(self, opened: etree._Element, control: etree._Element) -> None:
-        if opened.tag in _SKIPPED or opened in control.iterancestors():
-            return
-        is_button = control.tag == "button"
-        if is_button:
-            control.tag = "span"  # its words belong to the text
-        heading = next(control.iterancestors(*_HEADINGS), control)
-        if opened.tag != "dd" and next(control.iterancestors("dt"), None) is None:
-            self._opens(opened, heading)
-            if is_button and heading is control and control not in self.asking:
-                control.tag = "button"
-
-    def _opens(self, opened: etree._Element, asking: etree._Element) -> None:
-        question = _text(asking)
-        if question and len(question) <= MAX_QUESTION and not asks_nothing(question):
-            self.opened[opened] = question
-            self.asking.add(asking)
-
-    def is_skipped(self, element: etree._Element, tag: str) -> bool:
-        return (
-            tag in _SKIPPED
-            or element in self.asking
-            or element.get("role") in _SKIPPED_ROLES
-        )
-
-    def is_hidden(self, element: etree._Element) -> bool:
-        """Return whether readers never see an element, whatever they open."""
-        is_hidden = element.get("hidden", "until-found") != "until-found" or (
-            element.get("aria-hidden") == "true"
-        )
-        if not is_hidden or element in self.opened:
-            return False
-        is_panel = element.get("role") == "tabpanel"
-        return not is_panel and element.get("id") not in self.controlled
-
-    def is_beside(self, element: etree._Element, tag: str) -> bool:
-        """Return whether an element is beside the page's own text."""
-        names = f"{element.get('class', '')} {element.get('id', '')}".split()
-        above = element.getparent()
-        if tag in ("html", "body") or element in self.around or above is None:
-            return False
-        if tag == "main" or element.get("role") == "main":
-            return False
-        if tag == "aside" or element.get("role") == "complementary":
-            return not _IS_A_NOTE.search(" ".join([*names, element.get("role", "")]))
-        # The page's own heading may stand above its main content.
-        if above in self.around and next(element.iter("h1"), None) is None:
-            return True
-        if tag == "header" and next(element.iter(*_HEADINGS), None) is None:
-            return (
-                next(element.iterancestors("main", "article", "section"), None) is None
-            )
-        return (
-            tag == "dialog"
-            or element.get("role") in _BESIDE_ROLES
-            or any(map(_BESIDE.fullmatch, names))
-            or (any(map(_OF_LINKS.fullmatch, names)) and _is_mostly_links(element))
-            or _LABELS.fullmatch(element.get("aria-label", "")) is not None
-        )
-
-
-def _is_mostly_links(element: etree._Element) -> bool:
-    linked = sum(len(_text(link)) for link in element.iter("a"))
-    return linked * 2 > len(_text(element))
-
-
 class _Line:
     def __init__(self, number: int) -> None:
         self._words: list[str] = []
@@ -243,7 +100,7 @@ class _Line:
             yield Block(Kind.PARAGRAPH, (text,), f"line {self._number}")
 
 
-def _blocks(root: etree._Element, page: _Page) -> Iterator[Block]:
+def _blocks(root: etree._Element, page: Page) -> Iterator[Block]:
     """Yield the blocks below an element, ignoring its own kind."""
     line = _Line(root.sourceline or 1)
     skipping: etree._Element | None = None
@@ -259,7 +116,7 @@ def _blocks(root: etree._Element, page: _Page) -> Iterator[Block]:
                 line.enter(element, tag)
             continue
         whole = _whole(element, tag, page) if event == "start" else None
-        if tag in _BREAKING or whole is not None:
+        if tag in BREAKING or whole is not None:
             yield from line.taken()
         if whole is not None:
             yield from whole
@@ -271,7 +128,7 @@ def _blocks(root: etree._Element, page: _Page) -> Iterator[Block]:
     yield from line.taken()
 
 
-def _whole(element: etree._Element, tag: str, page: _Page) -> Iterable[Block] | None:
+def _whole(element: etree._Element, tag: str, page: Page) -> Iterable[Block] | None:
     """Return the blocks of an element read as a whole or left out; None for others."""
     place = f"line {element.sourceline or 1}"
     if page.is_skipped(element, tag):
@@ -282,8 +139,8 @@ def _whole(element: etree._Element, tag: str, page: _Page) -> Iterable[Block] | 
         return paired(question, _blocks(element, page), place, is_asked=True)
     if tag == "dl":
         return _definitions(element, page)
-    if tag in _HEADINGS:
-        return [Block(Kind.HEADING, (_text(element),), place, _HEADINGS[tag])]
+    if tag in HEADINGS:
+        return [Block(Kind.HEADING, (text_of(element),), place, HEADINGS[tag])]
     if tag in ("ul", "ol") and not (page.opened.keys() & {*element.iter()}):
         return [Block(Kind.LIST, tuple(_items(element, 0)), place)]
     if tag == "table" and _is_data(element):
@@ -291,22 +148,22 @@ def _whole(element: etree._Element, tag: str, page: _Page) -> Iterable[Block] | 
         caption = [
             Block(Kind.CAPTION, (text,), place)
             for each in element.iter("caption")
-            if (text := _text(each))
+            if (text := text_of(each))
         ]
         return [*caption, Block(Kind.TABLE, rows, place)] if len(rows) > 1 else None
     if tag == "pre":
-        lines = tuple(_raw(element).strip("\n").splitlines())
+        lines = tuple(raw_text(element).strip("\n").splitlines())
         return [Block(Kind.CODE, lines, place)]
     return None
 
 
-def _beside(element: etree._Element, page: _Page) -> Iterator[Block]:
+def _beside(element: etree._Element, page: Page) -> Iterator[Block]:
     for block in _blocks(element, page):
         if block.kind is not Kind.HEADING:
             yield replace(block, kind=Kind.FURNITURE)
 
 
-def _definitions(element: etree._Element, page: _Page) -> Iterator[Block]:
+def _definitions(element: etree._Element, page: Page) -> Iterator[Block]:
     """Yield each term, or terms that share a definition, with the definition."""
     terms: list[str] = []
     said: list[Block] = []
@@ -319,7 +176,7 @@ def _definitions(element: etree._Element, page: _Page) -> Iterator[Block]:
                 yield from paired(", ".join(terms), said, place)
                 terms, said = [], []
             place = place if terms else f"line {each.sourceline or 1}"
-            terms += filter(None, [_text(each)])
+            terms += filter(None, [text_of(each)])
         else:
             said += _blocks(each, page)
     yield from paired(", ".join(terms), said, place)
@@ -339,7 +196,7 @@ def _items(element: etree._Element, depth: int) -> Iterator[str]:
         if item.tag != "li":
             continue
         nested = [child for child in item if child.tag in ("ul", "ol")]
-        text = " ".join(_raw(item, without=("ul", "ol")).split())
+        text = " ".join(raw_text(item, without=("ul", "ol")).split())
         if text:
             mark = number if element.tag == "ol" else None
             yield "  " * depth + bullet(text, mark)
@@ -363,7 +220,7 @@ def _grid(table: etree._Element) -> Iterator[list[Cell]]:
                     below[at] = rows - 1, cell
                 continue
             element = left.pop(0)
-            cell = (element, _text(element))
+            cell = (element, text_of(element))
             rows = _span(element, "rowspan")
             for column in range(at, at + _span(element, "colspan")):
                 cells.append(cell)
@@ -375,28 +232,3 @@ def _grid(table: etree._Element) -> Iterator[list[Cell]]:
 def _span(cell: etree._Element, name: str) -> int:
     said = cell.get(name, "1")
     return min(max(int(said), 1), _MAX_COLUMNS) if said.isdecimal() else 1
-
-
-def _text(element: etree._Element) -> str:
-    return " ".join(_raw(element).split())
-
-
-def _raw(element: etree._Element, without: tuple[str, ...] = ()) -> str:
-    """Return the text below an element, except skipped tags and those in `without`."""
-    words: list[str] = []
-    skipping: etree._Element | None = None
-    for event, each in etree.iterwalk(element, events=("start", "end")):
-        tag = each.tag if isinstance(each.tag, str) else ""
-        if event == "end":
-            if skipping is each:
-                skipping = None
-            if skipping is None and each is not element:
-                words.append(" " if tag in _BREAKING else "")
-                words.append(each.tail or "")
-        elif skipping is None:
-            if tag in _SKIPPED or (tag in without and each is not element):
-                skipping = each
-            else:
-                words.append(" " if tag == "br" or tag in _BREAKING else "")
-                words.append(each.text or "")
-    return "".join(words)
