@@ -100,7 +100,7 @@ class TokenViewSet(rest.RowViewSet[ApiToken]):
     lookup_value_converter = "uuid"
 
     def get_permissions(self) -> list[BasePermission]:
-        # An unsupported method gets a 405, whoever asks.
+        # An unsupported method gets a 405 regardless of the user.
         if self.action in {"create", None}:
             return [AllowAny()]
         return super().get_permissions()  # type: ignore[return-value]  # the stubs name a protocol

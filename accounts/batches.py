@@ -65,7 +65,7 @@ class Batches(Generic[Item, Result]):
         now = time.monotonic()
         due = [each for each in taken if each.deadline >= now]
         for each in taken:
-            if each not in due:
+            if each.deadline < now:
                 late = OverdueError("The question waited too long for its turn.")
                 each.result.set_exception(late)
         if not due:

@@ -40,10 +40,12 @@ def import_web_server() -> None:
     if settings.WEB_PROCESSES > 1:
         _share_metrics()  # the library reads the directory when it is imported
     django.setup()
+    libraries = [*model_libraries()]
+    if libraries:
+        libraries.append("qa.inference.grounded")
     import_before_fork(
         settings.ROOT_URLCONF,
-        *(libraries := model_libraries()),
-        *(["qa.inference.grounded"] if libraries else []),
+        *libraries,
         "integrations.mcp.tools",
         "mcp.server.streamable_http_manager",
         "nescio.warm_up",

@@ -17,7 +17,7 @@ from .fields import (
     StrictIntegerField,
 )
 
-_Row = TypeVar("_Row", bound=models.Model)
+Row = TypeVar("Row", bound=models.Model)
 
 
 def unknown_names(
@@ -78,7 +78,7 @@ class StrictModelSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
         return made, options
 
 
-class ShownSerializer(serializers.ModelSerializer[_Row]):
+class ShownSerializer(serializers.ModelSerializer[Row]):
     """A read-only representation of a row."""
 
     def get_extra_kwargs(self) -> dict[str, Any]:

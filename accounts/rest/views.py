@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 from django.contrib.auth.models import User
-from django.db.models import Model
 from django.http import HttpResponseBase, StreamingHttpResponse
 from django.urls import path
 from drf_spectacular.generators import SchemaGenerator
@@ -21,9 +20,7 @@ from accounts.exceptions import NotFoundError
 from accounts.replica import reads_replica
 from accounts.roles import caller
 
-from .serializers import unknown_names, validated
-
-_Row = TypeVar("_Row", bound=Model)
+from .serializers import Row, unknown_names, validated
 
 
 class KnownQueryView(APIView):
@@ -74,14 +71,14 @@ def _query_parameters(
     }
 
 
-class ResourceViewSet(KnownQueryView, GenericViewSet[_Row]):
+class ResourceViewSet(KnownQueryView, GenericViewSet[Row]):
     """Rows of one model over REST; `get_queryset` returns those the caller may see."""
 
     throttle_scope = "user"
     lookup_value_converter = "int"
     not_found: type[NotFoundError] = NotFoundError
 
-    def get_object(self) -> _Row:
+    def get_object(self) -> Row:
         key = self.kwargs[self.lookup_url_kwarg or self.lookup_field]
         rows = self.get_queryset()
         row = rows.filter(**{self.lookup_field: key}).first()
@@ -102,7 +99,7 @@ class ResourceViewSet(KnownQueryView, GenericViewSet[_Row]):
         )
 
 
-class RowViewSet(ListModelMixin, ResourceViewSet[_Row]):
+class RowViewSet(ListModelMixin, ResourceViewSet[Row]):
     """A list of rows, newest first, and actions on one of them."""
 
     @property
@@ -114,7 +111,7 @@ class RowViewSet(ListModelMixin, ResourceViewSet[_Row]):
         return super().list(request, *args, **kwargs)
 
     def row_response(
-        self, row: _Row | None = None, status: int | None = None
+        self, row: Row | None = None, status: int | None = None
     ) -> Response:
         shown = self.get_object() if row is None else row
         return Response(self.get_serializer(shown).data, status)
