@@ -248,7 +248,10 @@ def test_a_document_that_can_not_be_read_is_named_and_the_rest_goes_on(folder):
     assert counted["failed"] == 1
     assert (counted["new"], counted["listed"]) == (3, 4)
     broken = source.documents.get(key="broken.pdf")
-    assert (broken.state, "is not PDF" in broken.error) == ("failed", True)
+    assert (broken.state, "content of 'broken.pdf' is not PDF" in broken.error) == (
+        "failed",
+        True,
+    )
 
 
 def test_a_file_that_is_too_large_is_left_out(folder, settings):

@@ -551,11 +551,11 @@ def test_a_cell_merged_over_many_rows_is_read_or_refused():
     ("name", "content", "why"),
     [
         ("a.xls", b"PK", "is not read"),
-        ("a.xlsx", b"no archive", "is not Excel"),
+        ("a.xlsx", b"no archive", "content of 'a.xlsx' is not Excel"),
         ("a.xlsx", make_docx(), "a valid Excel workbook"),
         ("a.xlsx", make_archive(xl__workbook_xml=b"<x"), "cannot be read"),
         ("a.xlsx", make_archive(xl__workbook_xml=b" " * 3_000_000), "unpacks to"),
-        ("a.docx", b"no archive", "is not DOCX"),
+        ("a.docx", b"no archive", "content of 'a.docx' is not DOCX"),
         ("a.md", make_docx(), "is not Markdown but an archive"),
         ("a.csv", make_pdf("x"), "is not CSV but PDF"),
         ("a.txt", b"\x7fELF\x00\x00", "not text"),
