@@ -202,9 +202,13 @@ def faults(found: Mapping[str, Figures]) -> list[str]:
         if found[name].written > 0
     ]
     if found[CBDR].more_passes > 0:
-        told.append(f"{CBDR} takes {found[CBDR].more_passes:g} more passes to answer")
+        told.append(
+            f"{CBDR} takes {found[CBDR].more_passes:g} more passes than answering alone"
+        )
     if found[CBDR].ratio > GOING_ON_LIMIT:
-        told.append(f"{CBDR} takes {found[CBDR].ratio:.3f} times just answering")
+        told.append(
+            f"{CBDR} takes {found[CBDR].ratio:.3f} times as long as answering alone"
+        )
     return told
 
 

@@ -2,8 +2,8 @@
 
     python benchmarks/monitoring.py [--questions N]
 
-Runs on the configured white-box language model without its adapter, with the directions
-in force. Both sides write the same sentence, alternating on the same question in one
+Runs on the configured white-box language model without its adapter, with the active
+directions. Both sides write the same sentence, alternating on the same question in one
 run; the monitored one also projects every token on the directions of the monitored
 blocks and finds its new words. The result is the median of the per-question ratios. The
 exit status is 1 if it is above the limit.
