@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from django.core.cache.backends.base import DEFAULT_TIMEOUT, BaseCache
 
+from .sqlite_files import open_shared
+
 _WAIT_SECONDS: Final = 5.0  # for other writers; a request that can't be counted passes
 _TABLE: Final = """
     CREATE TABLE IF NOT EXISTS counts (
@@ -47,15 +49,9 @@ class CounterFile(BaseCache):
     @property
     def _sql(self) -> sqlite3.Connection:
         if self._opened is None:
-            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            opened = sqlite3.connect(
-                self._file, timeout=_WAIT_SECONDS, isolation_level=None
-            )
-            _write_ahead(opened)
-            # Losing counts in a crash of the host is acceptable.
-            opened.execute("PRAGMA synchronous = OFF")
+            opened = open_shared(self._file, wait_seconds=_WAIT_SECONDS)
+            opened.isolation_level = None  # every statement is its own transaction
             opened.executescript(_TABLE)
-            self._file.chmod(0o600)
             self._opened = opened
         return self._opened
 
@@ -124,21 +120,3 @@ class CounterFile(BaseCache):
 
     def clear(self) -> None:
         self._sql.execute("DELETE FROM counts")
-
-
-def _write_ahead(opened: sqlite3.Connection) -> None:
-    """Switch to write-ahead logging, so that readers and writers don't block each other.
-
-    If several processes open a new file at once, SQLite fails all but one without
-    waiting, so this retries.
-    """
-    last = time.monotonic() + _WAIT_SECONDS
-    while True:
-        try:
-            opened.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError:
-            if time.monotonic() > last:
-                raise
-            time.sleep(0.01)
-        else:
-            return
