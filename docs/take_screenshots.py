@@ -68,7 +68,7 @@ def signed_in(
     scheme: str,
     viewport: dict[str, int] = DESKTOP,
 ) -> Page:
-    """Return a page of a fresh browser context, logged in as the administrator."""
+    """Return a page of a fresh browser context, signed in as the administrator."""
     page = browser.new_context(
         base_url=up["url"],
         viewport=viewport,  # type: ignore[arg-type]  # a TypedDict of the library
@@ -78,7 +78,7 @@ def signed_in(
     page.goto("/login")
     page.get_by_label("Name").fill(up.get("username", "admin"))
     page.get_by_label("Password").fill(up["admin_password"])
-    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("button", name="Sign in").click()
     page.get_by_label("Your question").wait_for()
     return page
 

@@ -163,7 +163,7 @@ def test_keyboard_reaches_everything_in_order_and_shows_where_it_is(desk):
         "API tokens",
         "Help",
         "agent",
-        "Log out",
+        "Sign out",
         "question",
         "Ask",
     ]

@@ -37,7 +37,7 @@ def test_a_password_is_changed_on_the_profile_and_opens_the_desk(make_desk):
     desk.ask("Who won the chess game?")
     expect(page.locator("article.result p[lang=de]")).to_contain_text("rate nicht")
 
-    page.get_by_role("button", name="Log out").press("Enter")
+    page.get_by_role("button", name="Sign out").press("Enter")
     page.get_by_label("Name").fill("agent")
     page.get_by_label("Password").fill(PASSWORD)
     page.keyboard.press("Enter")

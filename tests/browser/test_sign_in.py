@@ -30,7 +30,7 @@ def test_the_way_in_and_out_by_keyboard(make_desk, settings):
         page.get_by_placeholder("sub").fill("4711")
         page.keyboard.press("Enter")
         expect(page).to_have_url(f"{desk.address}/answers")
-        page.get_by_role("button", name="Log out").press("Enter")
+        page.get_by_role("button", name="Sign out").press("Enter")
         leave = page.get_by_role("link", name="Sign out there too")
         leave.wait_for()
         assert violations(page) == []
