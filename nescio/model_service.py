@@ -32,13 +32,14 @@ from nescio.web_server import HEALTH_PATHS
 from probes.verifier.remote import (
     APART,
     JOINTLY,
+    LIKENESS,
     MAX_ENTRIES,
     MAX_PAIRS,
     READING,
     TOGETHER,
 )
 from probes.verifier.scoring import Asked, Verifier
-from qa.pipeline.choice import Passage
+from qa.pipeline.weighing import Passage
 
 logger = logging.getLogger(__name__)
 
@@ -144,9 +145,11 @@ class ModelService:
             jointly = partial(
                 _read_jointly, together(JOINTLY, verifier.measure_all_jointly)
             )
+            alike = partial(_read_likeness, together(LIKENESS, verifier.all_likenesses))
             pairs = partial(_read_together, verifier)
             self._routes[APART] = _Route(own, ReadRequest, apart)
             self._routes[JOINTLY] = _Route(own, ReadRequest, jointly)
+            self._routes[LIKENESS] = _Route(own, ReadRequest, alike)
             self._routes[TOGETHER] = _Route(own, PairsRequest, pairs)
 
     def __call__(
@@ -280,6 +283,12 @@ def _read_jointly(
     jointly: Batches[Asked, np.ndarray], request: ReadRequest, deadline: float
 ) -> Arrays:
     return {"readings": jointly.ask(request.asked, deadline=deadline)}
+
+
+def _read_likeness(
+    alike: Batches[Asked, np.ndarray], request: ReadRequest, deadline: float
+) -> Arrays:
+    return {"likeness": alike.ask(request.asked, deadline=deadline)}
 
 
 def _read_together(

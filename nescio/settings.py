@@ -410,6 +410,7 @@ HISTORY_LABELS = env.str("NESCIO_HISTORY_LABELS", default="true/false")
 VERIFIER = env.str("NESCIO_VERIFIER", default="bundled")
 VERIFIER_ENCODER = env.str("NESCIO_VERIFIER_ENCODER", default="bundled")
 VERIFIER_LANGUAGES = env.list("NESCIO_VERIFIER_LANGUAGES", default=["en"])
+VERIFIER_FILE_MIB = env.int("NESCIO_VERIFIER_FILE_MIB", default=1024)
 # A directory written by `train reranker`; empty for none.
 RERANKER = env.str("NESCIO_RERANKER", default="")
 MODEL_DEVICE = env.str("NESCIO_MODEL_DEVICE", default="auto")

@@ -22,9 +22,9 @@ from kb.embedding.embedder import get_embedder, is_on_server, load_embedder
 from kb.embedding.services import active_model
 from nescio.forking import model_libraries
 from qa.answers.sources import configured_verifier
-from qa.pipeline.choice import Passage
 from qa.pipeline.policy import RetrievalTiming
 from qa.pipeline.refusal_detector import compiled_patterns
+from qa.pipeline.weighing import Passage
 from qa.policies.models import Policy
 
 logger = logging.getLogger(__name__)

@@ -32,6 +32,7 @@ class Places:
         counters: The throttles' counters, if there is no Redis.
         metrics: The metrics of the web server's processes for `/metrics`; separate for
             each host, since processes in two containers may have the same id.
+        verifier_tokens: Entries as the verifier reads them; may be deleted.
         scheduled: Touched whenever beat has sent a task.
         up_file: Values of a running `up` for scripts: url, token, admin_password (mode
             0600).
@@ -44,6 +45,7 @@ class Places:
         self.broker: Final = var / "broker"
         self.models: Final = var / "models"
         self.activations: Final = var / "activations"
+        self.verifier_tokens: Final = var / "verifier" / "tokens.sqlite3"
         self.exports: Final = var / "exports"
         self.imports: Final = var / "imports"
         self.counters: Final = var / "counters" / "throttles.sqlite3"

@@ -192,6 +192,11 @@ class Members(nn.Module):
         super().__init__()
         self.members = nn.ModuleList(members)
 
+    @property
+    def weights(self) -> torch.Tensor:
+        """How informative each token is, (vocabulary,): the same for every net."""
+        return self.get_buffer("members.0.weights")
+
     def forward(self, question: Side, entry: Side) -> torch.Tensor:
         """Return logits of shape (pairs,)."""
         return self.each(question, entry).mean(0)

@@ -58,6 +58,16 @@ class Readings(ABC):
         """
 
     @abstractmethod
+    def likeness(
+        self, question: str, entries: Sequence[EntryText]
+    ) -> NDArray[np.float64]:
+        """Return each entry's likeness to the question by tokens, in [-1, 1].
+
+        Of shape (entries,): that of its most similar window. It takes a small part of
+        the time of `measure`.
+        """
+
+    @abstractmethod
     def read_together(self, texts: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
         """Return the cross-encoder's states of pairs of texts, whichever comes first.
 

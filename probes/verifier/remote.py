@@ -22,6 +22,7 @@ from .readings import EntryText, Readings
 APART: Final = "/v1/verifier/apart"
 JOINTLY: Final = "/v1/verifier/jointly"
 TOGETHER: Final = "/v1/verifier/together"
+LIKENESS: Final = "/v1/verifier/likeness"
 READING: Final = 3  # numbers per window
 MAX_ENTRIES, MAX_PAIRS = 256, 64  # per request
 
@@ -66,6 +67,15 @@ class RemoteVerifier(Readings):
         for some in _chunks(entries if self.reads_jointly else [], MAX_ENTRIES):
             found = self._compute(JOINTLY, _body(question, some))
             read.append(rows_of(found, "readings", (len(some), READING)))
+        return np.concatenate(read)
+
+    def likeness(
+        self, question: str, entries: Sequence[EntryText]
+    ) -> NDArray[np.float64]:
+        read = [np.empty(0)]
+        for some in _chunks(entries, MAX_ENTRIES):
+            found = self._compute(LIKENESS, _body(question, some))
+            read.append(rows_of(found, "likeness", (len(some),)))
         return np.concatenate(read)
 
     def read_together(self, texts: Sequence[tuple[str, str]]) -> NDArray[np.float64]:

@@ -1,6 +1,5 @@
 """A verifier in use: its card, and retrieved entries scored against a question."""
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import lru_cache
@@ -9,8 +8,8 @@ from typing import Final
 
 import numpy as np
 import torch
+from django.conf import settings
 from numpy.typing import NDArray
-from prometheus_client import Counter
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
@@ -32,6 +31,8 @@ from .card import (
 )
 from .cross_encoder import CrossEncoder, encoder_in_use
 from .differences import packed, unpacked
+from .entry_tokens import EntryTokens
+from .late_interaction import likeness
 from .network import Interaction, Members, Tuned
 from .reading import (
     WHOLE,
@@ -42,13 +43,11 @@ from .reading import (
     upper_layers,
 )
 from .readings import EntryText, Readings
+from .token_file import TokenFile
 
 _CROSS: Final = "cross."  # prefix of the names of the cross-encoder's weights
-# Cache of the token states of entries: about 2,500 short ones.
-_KEPT_BYTES: Final = 64 << 20
 _KEPT_QUESTIONS: Final = 64
 _WINDOWS_AT_ONCE: Final = 128
-_Placed = tuple[str, str, str]  # place, question and text
 Asked = tuple[str, Sequence[EntryText]]  # a question and entries to compare it with
 
 
@@ -77,14 +76,6 @@ def save_verifier(
     return written
 
 
-_TEXTS: Final = Counter(
-    "nescio_verifier_texts",
-    "Entries and sentences that the verifier needed, by whether they were kept.",
-    ["how"],
-)
-_KEPT_TEXTS, _READ_TEXTS = _TEXTS.labels("kept"), _TEXTS.labels("read")
-
-
 class Verifier(Readings):
     """Scores entries against a question; one thread at a time computes, in order.
 
@@ -99,14 +90,15 @@ class Verifier(Readings):
         network: Tuned,
         card: VerifierCard,
         cross: CrossEncoder | None = None,
+        *,
+        file: TokenFile | None = None,
     ) -> None:
         super().__init__(card)
         self._reader, self._network = reader, network.members.eval()
         self._cross = cross
         # A question is compared with entries, then their sentences, then those to mark.
         self._question = lru_cache(maxsize=_KEPT_QUESTIONS)(reader.question)
-        self._kept: OrderedDict[_Placed, list[Tokens]] = OrderedDict()
-        self._bytes = 0
+        self._entries = EntryTokens(reader, file)
         self._lock = FairLock()
 
     @property
@@ -141,6 +133,26 @@ class Verifier(Readings):
             [logits.double().cpu().numpy(), np.reshape(near, (len(read), 2))]
         )
         return _split(rows, [len(entries) for _, entries in asked])
+
+    def likeness(
+        self, question: str, entries: Sequence[EntryText]
+    ) -> NDArray[np.float64]:
+        return self.all_likenesses([(question, entries)])[0]
+
+    def all_likenesses(self, asked: Sequence[Asked]) -> list[NDArray[np.float64]]:
+        """Do what `likeness` does, for several questions in one pass."""
+        with self._lock, torch.inference_mode():
+            return [
+                self._likeness(tokens, windows) for tokens, windows in self._read(asked)
+            ]
+
+    def _likeness(
+        self, question: Tokens, windows: Sequence[Sequence[Tokens]]
+    ) -> NDArray[np.float64]:
+        every = [each for own in windows for each in own]
+        found = likeness(question, every, self._network.weights)
+        parts = _split(found, [len(own) for own in windows])
+        return np.array([own.max() for own in parts])
 
     def read_together(self, texts: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
         if self._cross is None:
@@ -187,38 +199,16 @@ class Verifier(Readings):
 
     def _read(self, asked: Sequence[Asked]) -> list[tuple[Tokens, list[list[Tokens]]]]:
         """Return each question as read, with its entries' windows."""
-        windows = iter(
-            self._windows([each for _, entries in asked for each in entries])
-        )
+        texts = [
+            (place_of(each.title, each.section), each.question, each.text)
+            for _, entries in asked
+            for each in entries
+        ]
+        windows = iter(self._entries.windows(texts))
         return [
             (self._question(question), [next(windows) for _ in entries])
             for question, entries in asked
         ]
-
-    def _windows(self, entries: Sequence[EntryText]) -> list[list[Tokens]]:
-        """Return each entry's windows as read; those not cached are read in one go."""
-        if not entries:
-            return []
-        keys = [(place_of(e.title, e.section), e.question, e.text) for e in entries]
-        found = {key: self._kept[key] for key in keys if key in self._kept}
-        for key in found:
-            self._kept.move_to_end(key)
-        new = {key: self._reader.windows(*key) for key in keys if key not in found}
-        _KEPT_TEXTS.inc(len(found))
-        _READ_TEXTS.inc(len(new))
-        read = iter(self._reader.read([row for rows in new.values() for row in rows]))
-        for key, rows in new.items():
-            found[key] = [next(read) for _ in rows]
-        self._keep({key: found[key] for key in new})
-        return [found[key] for key in keys]
-
-    def _keep(self, new: Mapping[_Placed, list[Tokens]]) -> None:
-        for key, parts in new.items():
-            self._kept[key] = parts
-            self._bytes += _size(parts)
-        while self._bytes > _KEPT_BYTES:
-            _, dropped = self._kept.popitem(last=False)
-            self._bytes -= _size(dropped)
 
 
 def _split(
@@ -232,10 +222,6 @@ def _cosines(question: Tokens, window: Tokens) -> NDArray[np.float64]:
         np.float64
     )
     return found
-
-
-def _size(parts: Sequence[Tokens]) -> int:
-    return sum(tokens.nbytes for tokens in parts)
 
 
 _loaded: Final = LoadedOnce[Path, Verifier]()
@@ -306,9 +292,15 @@ def _load(directory: Path, base: nn.Module | None) -> Verifier:
     reader = Reader(base_directory(), base, left_off=card.tuned, upper=network.upper)
     _check(directory, "embedder", card.base_sha256, reader.sha256)
     network.upper.to(reader.device)
-    return Verifier(
-        reader, network, card, _cross_encoder(directory, card, reader, kept)
-    )
+    cross = _cross_encoder(directory, card, reader, kept)
+    return Verifier(reader, network, card, cross, file=_token_file(card))
+
+
+def _token_file(card: VerifierCard) -> TokenFile | None:
+    max_bytes = settings.VERIFIER_FILE_MIB << 20
+    path = settings.PLACES.verifier_tokens
+    own = card.fingerprint
+    return TokenFile(path, model=own, max_bytes=max_bytes) if max_bytes else None
 
 
 def _cross_encoder(

@@ -25,7 +25,7 @@ from nescio.web_server import listen, make_server
 from probes.verifier.remote import APART, load_remote_verifier
 from probes.verifier.scoring import load_verifier as load_local_verifier
 from qa.inference.verifier import load_verifier
-from qa.pipeline.choice import Passage, log_odds
+from qa.pipeline.weighing import Passage, log_odds
 
 from .running import free_port
 
@@ -141,6 +141,10 @@ def test_its_verifier_is_the_one_of_a_process(service, models):
     assert log_odds(QUESTION, PASSAGES, remote) == log_odds(QUESTION, PASSAGES, local)
     assert remote.measure(QUESTION, []) == []
     assert remote.measure_jointly(QUESTION, []).shape == (0, 3)
+    np.testing.assert_array_equal(
+        remote.likeness(QUESTION, PASSAGES), local.likeness(QUESTION, PASSAGES)
+    )
+    assert remote.likeness(QUESTION, []).shape == (0,)
 
 
 def test_the_settings_decide_who_computes(service, models, settings):

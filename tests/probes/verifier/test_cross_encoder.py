@@ -13,7 +13,7 @@ from probes.verifier.fitting import Example, VerifierSettings, fit_cross_encoder
 from probes.verifier.network import Interaction, Members, Tuned
 from probes.verifier.reading import Reader, Tokens, upper_layers
 from probes.verifier.scoring import load_verifier, save_verifier
-from qa.pipeline.choice import Passage
+from qa.pipeline.weighing import Passage
 
 # The same words in another order: what was read of each text alone tells little.
 QUESTION = "Who lent money to Anna?"

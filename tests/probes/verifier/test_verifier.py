@@ -4,6 +4,7 @@ import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -50,7 +51,7 @@ from probes.verifier.scoring import (
     place_of,
     save_verifier,
 )
-from qa.pipeline.choice import Passage
+from qa.pipeline.weighing import Passage
 
 
 @pytest.fixture(scope="module")
@@ -332,6 +333,7 @@ def test_of_a_long_entry_its_best_part_counts(saved, reader):
 def test_of_several_threads_one_at_a_time_computes(saved):
     verifier = load_verifier(saved)
     inside, together = [], []
+    new = uuid4()  # in no file of an earlier run
 
     def enter(*_):
         inside.append(True)
@@ -339,7 +341,7 @@ def test_of_several_threads_one_at_a_time_computes(saved):
 
     def ask(number):
         for at in range(10):
-            card = f"Card {number} {at}"
+            card = f"Card {number} {at} {new}"
             verifier.score(f"How much is {card}?", [Passage("", "", "", f"{card}.")])
 
     hooks = [
