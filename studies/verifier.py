@@ -17,8 +17,9 @@ from qa.evaluation.metrics.intervals import clusters_of
 from qa.evaluation.report.tables import TextTable, percent
 from qa.exceptions import TrainingDataError
 from qa.management.base import positive
-from qa.pipeline.choice import choose, log_odds
+from qa.pipeline.choice import choose
 from qa.pipeline.policy import default
+from qa.pipeline.weighing import log_odds
 from qa.training.knowledge_sets import KnowledgeSet, SourceEntry, SourceQuestion, find
 from qa.training.verifier_candidates import retrieve
 from qa.training.verifier_desks import read_stack_faq

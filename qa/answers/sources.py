@@ -35,7 +35,6 @@ from probes.models import Probe
 from qa.answers.evidence_models import AnswerEvidence
 from qa.answers.past_question_models import PastQuestion, PastQuestionQuerySet
 from qa.exceptions import LanguageModelBusyError
-from qa.pipeline.choice import Verifier
 from qa.pipeline.closed_book import ClosedBookModels
 from qa.pipeline.history import History, JudgedQuestion, KnownQuestion, VerdictDebiaser
 from qa.pipeline.language_model import LanguageModel, NoProbes, Probes
@@ -44,6 +43,7 @@ from qa.pipeline.policy import Policy, RetrievalTiming
 from qa.pipeline.retrieve import Reranker
 from qa.pipeline.self_knowledge import SelfKnowledge
 from qa.pipeline.values import Question, Retrieval
+from qa.pipeline.weighing import Verifier
 from qa.policies.ask_prefetch import prefetched
 
 if TYPE_CHECKING:

@@ -149,8 +149,9 @@ def _candidates(
     kept = {piece.entry_id for piece in trace.retrieval.evidence}
     fates = (("cited", cited), ("near", near), ("read", read), ("kept", kept))
     pieces = {piece.entry_id: piece for piece in (*found, *outcome.evidence)}
-    for entry, piece in pieces.items():
-        odds = trace.odds.get(entry)
+    shown = {*trace.odds, *cited, *near, *read, *kept} if trace.odds else {*pieces}
+    for entry in [entry for entry in pieces if entry in shown]:
+        piece, odds = pieces[entry], trace.odds.get(entry)
         yield Candidate(
             evidence=piece,
             limit=bound(piece, policy),

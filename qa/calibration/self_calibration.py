@@ -21,9 +21,9 @@ from qa.answers.sources import configured_verifier
 from qa.calibration.models import SelfCalibration, SelfCalibrationSettings
 from qa.evaluation.activation import ask_cases_now, check_of
 from qa.exceptions import CalibrationError
-from qa.pipeline.choice import READING
 from qa.pipeline.gates import CONFIDENCES, THRESHOLDED
 from qa.pipeline.policy import default
+from qa.pipeline.weighing import READING
 from qa.policies.models import Policy
 from qa.policies.services import (
     DEFAULT_NAME,

@@ -16,7 +16,7 @@ from probes.reranker.blend import Blend, Rows, blend_from
 from probes.verifier.card import BUNDLED
 from probes.verifier.readings import Readings
 from probes.verifier.remote import load_remote_verifier
-from qa.pipeline.choice import Passage
+from qa.pipeline.weighing import Passage
 
 if TYPE_CHECKING:
     from probes.verifier import scoring

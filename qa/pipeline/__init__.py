@@ -10,7 +10,6 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from .answer_gates import abstain, judge_agreement
-from .choice import Verifier
 from .closed_book import (
     ClosedBookModels,
     answer_closed_book,
@@ -27,6 +26,7 @@ from .retrieve import Reranker, first_pieces, rerank, retrieve
 from .soft_gate import debias, generate, judge_generation, verify_support
 from .values import Clock, Retriever, StageValue, Trace, clean_question
 from .verbatim import match_verbatim
+from .weighing import Verifier
 
 __all__ = ["Sources", "Steps", "answer", "conclude", "finish", "look", "write"]
 

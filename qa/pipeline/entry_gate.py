@@ -12,28 +12,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kb.text.layout import parts_of
 from kb.text.names import Names, asked_by_name, is_of_another, stems_in
 from kb.text.terms import is_reversed, terms
 from kb.text.turns import is_of_another_turn
 from kb.types import Evidence
 
-from .choice import (
-    MOST,
-    Passage,
-    Verifier,
-    chance_of_any,
-    choose,
-    log_odds,
-    nearly_as_likely,
-    sentences_of,
-)
+from .choice import MOST, chance_of_any, choose, nearly_as_likely
 from .gates import COMPETING, Decision, Gate, judge
 from .hard_gate import covers
 from .policy import Policy
 from .retrieve import keep
 from .values import Question, Retrieval
 from .verbatim import asks_the_same, is_denied
+from .weighing import Passage, Verifier, likeness, log_odds, sentences_of
 
 # A question of this many words is definite even without a content word ("How much is it
 # for two?").
@@ -57,9 +52,9 @@ class Verification:
     """The verifier's judgment of the evidence.
 
     Attributes:
-        evidence: The best `policy.top_k`, the likeliest to answer first.
+        evidence: The best `policy.top_k` that were weighed, the likeliest to answer first.
         matches: The verified entries that answer by themselves, the likeliest first.
-        odds: {entry: log-odds that it answers versus that none does}, for all evidence.
+        odds: {entry: log-odds that it answers versus that none does}, for all weighed.
     """
 
     evidence: tuple[Evidence, ...]
@@ -76,12 +71,12 @@ def verify(
     verifier: Callable[[], Verifier],
     policy: Policy,
 ) -> Verification:
-    """Weigh all evidence together; pass, refuse, or return the entries that answer.
+    """Weigh the likeliest evidence together; pass, refuse, or return the entries that answer.
 
     An entry that hard refusal would not pass never answers by itself.
     """
     by = verifier()
-    weighed = weigh(question, found.evidence, by)
+    weighed = weigh(question, found.evidence, by, policy)
     chance, own = answering(question, weighed, policy)
     competing = count_competing(weighed, policy)
     values: dict[str, float | None] = {
@@ -120,28 +115,44 @@ class Weighed:
     answerability: float | None
 
 
-def weigh(question: Question, evidence: Sequence[Evidence], by: Verifier) -> Weighed:
-    """Weigh each piece of evidence by its log-odds of answering versus none answering.
+def weigh(
+    question: Question, found: Sequence[Evidence], by: Verifier, policy: Policy
+) -> Weighed:
+    """Weigh the pieces most similar to the question by their log-odds of answering.
 
-    A piece that states the opposite, or is about another thing of the same kind, cannot
+    Those with the most similar tokens are weighed, and always the one that decided hard
+    refusal. A piece that states the opposite, or is about another thing of the same kind, cannot
     answer.
     """
-    found = log_odds(
-        question.text, [passage_of(piece, question) for piece in evidence], by
-    )
+    passages = [passage_of(piece, question) for piece in found]
+    alike = likeness(question.text, passages, by)
+    near = _most_similar(found, alike, policy.weighed)
+    evidence = [found[at] for at in near]
+    own = log_odds(question.text, [passages[at] for at in near], by, alike[near])
     asked = _things_asked_for(question, evidence)
     names = _names_asked_for(question, evidence, by)
     odds = [
         -math.inf
         if _is_beside(question, asked, piece)
         else each - (_OTHER_NAME if _lacks(names, piece) else 0.0)
-        for piece, each in zip(evidence, found, strict=True)
+        for piece, each in zip(evidence, own, strict=True)
     ]
     order = sorted(range(len(evidence)), key=lambda at: -odds[at])
     return Weighed(
         tuple((odds[at], evidence[at]) for at in order),
         chance_of_any(odds) if evidence else None,
     )
+
+
+def _most_similar(
+    found: Sequence[Evidence], alike: NDArray[np.float64], most: int
+) -> list[int]:
+    """Return the indices of the pieces to weigh, at most `most`."""
+    near: list[int] = np.argsort(-alike, kind="stable")[:most].tolist()
+    deciding = min(range(len(found)), key=lambda at: found[at].ratio, default=None)
+    if deciding is not None and deciding not in near:
+        near[-1] = deciding
+    return near
 
 
 def answering(

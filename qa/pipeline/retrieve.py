@@ -19,10 +19,10 @@ def retrieve(question: Question, *, retriever: Retriever, policy: Policy) -> Ret
     An index that gave up early must never look like missing knowledge. A first search
     that compared every visible entry can't have missed one and is not repeated.
     """
-    first = retriever.look(question.text, top_k=policy.candidates, deep=False)
+    first = retriever.look(question.text, top_k=policy.retrieved, deep=False)
     if passes(first, policy) or first.route == _EXACT:
         return first
-    second = retriever.look(question.text, top_k=policy.candidates, deep=True)
+    second = retriever.look(question.text, top_k=policy.retrieved, deep=True)
     return replace(
         second,
         deep=True,

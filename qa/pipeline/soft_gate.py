@@ -9,7 +9,6 @@ from kb.text.terms import Terms, is_month, terms
 from kb.text.words import sentences
 from kb.types import Evidence
 
-from .choice import Verifier, as_read
 from .entry_gate import passage_of
 from .gates import Decision, Gate, Reason, judge
 from .history import VerdictDebiaser
@@ -18,6 +17,7 @@ from .policy import Policy
 from .refusal_detector import is_refusal
 from .staleness import current_calibration
 from .values import Calibration, Question, Retrieval, Support
+from .weighing import Verifier, as_read
 
 _QUOTE_MARKS = re.compile(
     "[\"'\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a`\u00b4]"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from qa.exceptions import TrainingDataError
-from qa.pipeline.choice import Passage
+from qa.pipeline.weighing import Passage
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,13 @@ from sklearn.metrics import roc_auc_score
 from probes.verifier.card import NO_QUESTION, Calibration
 from probes.verifier.fitting import fit_scale
 from probes.verifier.scoring import Verifier
-from qa.pipeline.choice import (
+from qa.pipeline.choice import log_odds_of_right
+from qa.pipeline.weighing import (
     READ_CLOSELY,
     Passage,
     is_worth_reading,
+    less_similar,
     likeliest_sentence,
-    log_odds_of_right,
     sentences_of,
     weighed_together,
 )
@@ -57,6 +58,7 @@ class Asked:
             sentence of entries without their own question: (questions, entries, 2, 3),
             with a logit of `_NONE` where not read; (questions, entries, 2, 0) without a
             cross-encoder.
+        alike: Likeness by tokens: (questions, entries), -1 where there is no entry.
         right: Whether each entry answers: (questions, entries).
         kind: (questions,): the kind of knowledge; each kind has the same weight.
     """
@@ -64,6 +66,7 @@ class Asked:
     whole: NDArray[np.float64]
     parts: NDArray[np.float64]
     joint: NDArray[np.float64]
+    alike: NDArray[np.float64]
     right: NDArray[np.bool_]
     kind: NDArray[np.intp]
 
@@ -78,8 +81,9 @@ class Asked:
 
     def log_odds(self, by: Calibration) -> NDArray[np.float64]:
         """Return the log-odds as in service: (questions, entries)."""
+        less = less_similar(self.alike)
         whole, parts = (
-            np.where(each[..., 0] == _NONE, _NONE, by.log_odds(each)).max(2)
+            np.where(each[..., 0] == _NONE, _NONE, by.log_odds(each)).max(2) - less
             for each in (self.whole, self.parts)
         )
         least = -np.sort(-whole, axis=1)[:, min(READ_CLOSELY, whole.shape[1]) - 1]
@@ -87,7 +91,8 @@ class Asked:
         found: NDArray[np.float64] = np.where(is_close, np.maximum(whole, parts), whole)
         if self.joint.shape[3]:
             is_there = self.joint[..., 0] != _NONE
-            joint = np.where(is_there, by.log_odds(self.joint, is_joint=True), np.nan)
+            joint = by.log_odds(self.joint, is_joint=True) - less[..., None]
+            joint = np.where(is_there, joint, np.nan)
             has_question = (self.whole[..., 2] != NO_QUESTION).any(2)
             is_read = is_worth_reading(found, is_close, has_question)
             found = weighed_together(found, np.where(is_read[..., None], joint, np.nan))
@@ -182,6 +187,7 @@ def ask(
     whole: list[list[NDArray[np.float64]]] = []
     parts: list[list[NDArray[np.float64]]] = []
     joint: list[NDArray[np.float64]] = []
+    alike: list[NDArray[np.float64]] = []
     right: list[list[bool]] = []
     kind: list[int] = []
     for number, known in enumerate(sets):
@@ -198,6 +204,7 @@ def ask(
             ][:_ENTRIES]
             apart = verifier.measure(row.text, [passages[at] for at in shown])
             whole.append(apart)
+            alike.append(verifier.likeness(row.text, [passages[at] for at in shown]))
             said = [sentences_of(passages[at]) for at in shown]
             every = verifier.measure(row.text, [each for own in said for each in own])
             ends = np.cumsum([len(own) for own in said])
@@ -227,7 +234,12 @@ def ask(
     together[..., :1] = _NONE
     for at, readings in enumerate(joint if verifier.reads_jointly else []):
         together[at, : len(readings)] = readings
-    return Asked(_padded(whole), _padded(parts), together, flags, np.array(kind))
+    likeness = np.full(flags.shape, -1.0)
+    for at, own_alike in enumerate(alike):
+        likeness[at, : len(own_alike)] = own_alike
+    return Asked(
+        _padded(whole), _padded(parts), together, likeness, flags, np.array(kind)
+    )
 
 
 def _kind(known: KnowledgeSet) -> int:

@@ -22,7 +22,7 @@ from nescio.middleware import JsonFormatter, RequestIdFilter
 from probes.verifier.scoring import load_verifier
 from qa.answers import asking
 from qa.models import Answer, DriftReading
-from qa.pipeline.choice import Passage
+from qa.pipeline.weighing import Passage
 from qa.policies.services import ensure_default_policy
 from tests.factories import make_entry, make_knowledge_base, make_user
 from tests.qa.calibration.test_pages import make_certificate

@@ -21,17 +21,16 @@ from kb.search import search
 from kb.text.terms import terms
 from kb.types import Evidence, Scope
 from qa.answers.sources import evidence_scope
-from qa.pipeline.choice import Verifier
 from qa.pipeline.entry_gate import answering, weigh
 from qa.pipeline.policy import Policy, default
 from qa.pipeline.values import clean_question
+from qa.pipeline.weighing import Verifier
 
 from .choosing import Kind, Measured
 from .drawing import Label, OwnQuestion
 
 OnProgress = Callable[[int, int], None]
-# Extra hits, so that leaving entries out still leaves as many candidates as a search
-# finds.
+# Extra hits, so that leaving entries out still leaves as many as a search finds.
 _SPARE: Final = 12
 # The least shares of an answer's words and numbers, beyond those of its question, that
 # another entry must contain to count as the same answer. Handbook paragraphs that
@@ -154,7 +153,7 @@ class _Asking:
         )
 
     def _search(self, text: str, scope: Scope) -> tuple[Evidence, ...]:
-        wide = self._policy.candidates + _SPARE
+        wide = self._policy.retrieved + _SPARE
         return search(embed_question(text), text, scope=scope, top_k=wide).hits
 
     def _shown(
@@ -162,17 +161,17 @@ class _Asking:
     ) -> tuple[float, tuple[Evidence, ...]]:
         """Return the probability that the shown entries answer, and these entries.
 
-        They are the verified ones among the first candidates that would be shown; the
+        They are the verified ones among the first hits that would be shown; the
         probability is in [0, 1], and 0 if there are none.
         """
-        first, limit = list(found), self._policy.candidates
+        first, limit = list(found), self._policy.retrieved
         if len(first) > limit:  # as in search, always keep the nearest one
             nearest = min(first, key=lambda piece: piece.ratio)
             first = first[:limit]
             if nearest not in first:
                 first[-1] = nearest
         question = clean_question(text, self._language)
-        weighed = weigh(question, first, self._verifier)
+        weighed = weigh(question, first, self._verifier, self._policy)
         return answering(question, weighed, self._policy)
 
 

@@ -13,7 +13,7 @@ from probes.verifier.scoring import load_verifier
 from qa.answers.asking import ask, decide, keep_question
 from qa.answers.sources import configured_verifier
 from qa.models import Answer
-from qa.pipeline.choice import Passage
+from qa.pipeline.weighing import Passage
 from qa.policies.services import activate, active_policy, new_version
 from tests.factories import (
     make_audience,

@@ -13,24 +13,25 @@ from scipy.special import expit, logsumexp
 
 from kb.text.words import sentence_spans
 from kb.types import Contradiction, Evidence, Excluded, Exclusion
-from qa.pipeline.choice import (
+from qa.pipeline.choice import chance_of, chance_of_any
+from qa.pipeline.entry_gate import telling_sentence, weigh
+from qa.pipeline.gates import Gate, Reason
+from qa.pipeline.language_model import NoProbes
+from qa.pipeline.policy import Policy
+from qa.pipeline.replay import Played, flat, replay
+from qa.pipeline.values import Outcome, Question
+from qa.pipeline.weighing import (
     BEHIND,
     FAR_BEHIND,
     MAX_LOST,
     MIN_READ,
     ROW,
     Passage,
-    chance_of,
-    chance_of_any,
+    less_similar,
     log_odds,
     may_be_likely,
     weighed_together,
 )
-from qa.pipeline.entry_gate import telling_sentence, weigh
-from qa.pipeline.gates import Gate, Reason
-from qa.pipeline.language_model import NoProbes
-from qa.pipeline.replay import Played, flat, replay
-from qa.pipeline.values import Outcome, Question
 from tests.qa.pipeline.values import (
     SCORER,
     GivenModel,
@@ -275,7 +276,7 @@ def test_an_entry_without_the_name_that_is_asked_for_is_far_less_likely():
 
     def found(text: str, **changes: str) -> dict[int, float]:
         question = replace(Question(text), **changes)
-        weighed = weigh(question, pieces, GivenScorer([0.9] * 3))
+        weighed = weigh(question, pieces, GivenScorer([0.9] * 3), Policy())
         return {piece.entry_id: odds for odds, piece in weighed.pieces}
 
     usual = found("What do dogs cost?")
@@ -285,6 +286,32 @@ def test_an_entry_without_the_name_that_is_asked_for_is_far_less_likely():
     assert asked[3] < usual[3] - 2
     # In German every noun is written so.
     assert found("What do dogs cost on the Norna?", language="de") == usual
+
+
+def test_the_entries_most_similar_by_tokens_are_weighed_and_the_nearest_one():
+    class Similar(GivenScorer):
+        def likeness(self, question: str, texts: Sequence[object]) -> np.ndarray:
+            self.asked.append((question, texts))
+            return np.arange(len(texts)) / 100
+
+    policy = Policy(top_k=2, verification=True)
+    pieces = [
+        make_evidence(f"Card {at} costs {at} euros.", distance=0.5, entry_id=at)
+        for at in range(policy.retrieved)
+    ]
+    pieces[3] = replace(pieces[3], distance=0.4)
+    asked = Question("What does the card cost")
+    by = Similar([0.9] * policy.weighed)
+
+    weighed = weigh(asked, pieces, by, policy)
+
+    assert [piece.entry_id for _, piece in weighed.pieces] == [19, 18, 17, 16, 15, 3]
+    assert by.asked[0][0] == "What does the card cost?"
+    odds = [odds for odds, _ in weighed.pieces]
+    similar = np.array([0.19, 0.18, 0.17, 0.16, 0.15, 0.03])
+    assert np.subtract(odds[0], odds) == pytest.approx(less_similar(similar))
+    assert less_similar(similar)[0] == 0.0
+    assert weigh(asked, [], by, policy).answerability is None
 
 
 def test_a_row_of_a_table_is_less_likely_than_a_text():
@@ -364,7 +391,7 @@ def test_unverified_entries_that_seem_likelier_do_not_keep_the_answer_out():
 def test_an_entry_is_worth_less_beside_another_that_fits_as_well():
     def chances_of(*scores: float) -> list[float]:
         pieces = (ONE, TWO)[: len(scores)]
-        weighed = weigh(Question("How much?"), pieces, GivenScorer(scores))
+        weighed = weigh(Question("How much?"), pieces, GivenScorer(scores), Policy())
         odds = [each for each, _ in weighed.pieces]
         return [
             chance_of(odds, [piece.text for _, piece in weighed.pieces], [at])
@@ -557,7 +584,7 @@ def test_one_entry_of_many_facts_counts_by_its_best_sentence():
             return [2.0 if "euros" in text.text else 0.0 for text in texts]
 
     said = make_evidence("It is sent by post. It costs 12 of them. 9 euros come back.")
-    weighed = weigh(Question("How much comes back?"), [said], Close([]))
+    weighed = weigh(Question("How much comes back?"), [said], Close([]), Policy())
     assert weighed.answerability == pytest.approx(chance_of_any([2.0]))
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logit
 
 from kb.types import Contradiction, Evidence, Excluded
 from probes.taps import Activations, Tap
 from qa import pipeline
-from qa.pipeline.choice import Passage
 from qa.pipeline.language_model import (
     NO_CAPTURE,
     Capture,
@@ -22,6 +22,7 @@ from qa.pipeline.language_model import (
 )
 from qa.pipeline.policy import Policy, RetrievalTiming, Scope
 from qa.pipeline.values import Retrieval, StageValue
+from qa.pipeline.weighing import Passage
 
 EMBEDDER = "e" * 64
 MODEL = "m" * 64
@@ -171,6 +172,9 @@ class GivenScorer:
 
     def is_word(self, word: str) -> bool:
         return True
+
+    def likeness(self, question: str, texts: Sequence[object]) -> NDArray[np.float64]:
+        return np.zeros(len(texts))
 
     def score(self, question: str, texts: Sequence[object]) -> Sequence[float]:
         self.asked.append((question, texts))

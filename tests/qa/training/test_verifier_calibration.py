@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from probes.verifier.card import Calibration
 from probes.verifier.scoring import load_verifier
-from qa.pipeline.choice import Passage, log_odds
+from qa.pipeline.weighing import Passage, log_odds
 from qa.training.knowledge_sets import KnowledgeSet, SourceEntry
 from qa.training.verifier_calibration import Asked, ask, chosen, fit_choice
 from tests.qa.pipeline.values import GivenScorer
@@ -31,7 +32,12 @@ def readings(count: int, seed: int = 0, *, kind: int = 0, share: float = 0.6) ->
     parts = np.zeros_like(whole)
     parts[..., 0] = -1e4
     return Asked(
-        whole, parts, np.zeros((count, ENTRIES, 2, 0)), right, np.full(count, kind)
+        whole,
+        parts,
+        np.zeros((count, ENTRIES, 2, 0)),
+        np.zeros((count, ENTRIES)),
+        right,
+        np.full(count, kind),
     )
 
 
@@ -52,7 +58,7 @@ def test_each_kind_of_question_counts_as_much_however_many_there_are():
     few, many = readings(100, kind=0), readings(100, seed=1, kind=1, share=0.2)
 
     def together(*parts: Asked) -> Asked:
-        fields = ("whole", "parts", "joint", "right", "kind")
+        fields = ("whole", "parts", "joint", "alike", "right", "kind")
         return Asked(
             *(np.concatenate([getattr(p, name) for p in parts]) for name in fields)
         )
@@ -67,9 +73,14 @@ def test_each_kind_of_question_counts_as_much_however_many_there_are():
 ODDS = st.lists(st.floats(-9, 9), min_size=5, max_size=5, unique=True)
 
 
-@given(ODDS, ODDS)
-def test_readings_are_weighed_as_in_use(apart, together):
+@given(ODDS, ODDS, st.lists(st.floats(-1, 1), min_size=5, max_size=5))
+def test_readings_are_weighed_as_in_use(apart, together, similar):
     class Given(GivenScorer):
+        def likeness(
+            self, question: str, texts: Sequence[object]
+        ) -> NDArray[np.float64]:
+            return np.array(similar)
+
         def log_odds(self, _question: str, texts: Sequence[Passage]) -> list[float]:
             return [apart[int(each.text)] for each in texts]
 
@@ -85,7 +96,8 @@ def test_readings_are_weighed_as_in_use(apart, together):
     joint = np.zeros((1, 5, 2, 3))
     whole[0, :, 0, 0], joint[0, :, 0, 0] = apart, together
     parts[..., 0] = joint[0, :, 1, 0] = -1e4
-    asked = Asked(whole, parts, joint, np.zeros((1, 5), bool), np.zeros(1, int))
+    alike = np.array([similar])
+    asked = Asked(whole, parts, joint, alike, np.zeros((1, 5), bool), np.zeros(1, int))
     assert asked.log_odds(Calibration())[0] == pytest.approx(in_use)
 
 

@@ -9,7 +9,7 @@ from probes.verifier.card import base_directory, read_card
 from probes.verifier.fitting import VerifierSettings
 from probes.verifier.scoring import load_network, load_verifier
 from qa.exceptions import TrainingDataError
-from qa.pipeline.choice import Passage
+from qa.pipeline.weighing import Passage
 from qa.training.knowledge_sets import KnowledgeSet, SourceEntry
 from qa.training.verifier import VerifierTraining, train_verifier
 
