@@ -307,7 +307,7 @@ def test_wrong_ones_near_certainty_raise_it_no_further_than_what_is_known_bears(
 
 def test_several_questions_of_one_entry_count_as_one():
     """Or a slip of one entry, asked in three ways, looks like evidence of three."""
-    once = many(60, [0.87] * 8 + [0.0] * 52, foreign=20)
+    once = many(60, [0.87] * 7 + [0.0] * 53, foreign=20)
     rows = [replace(each, entry=str(at)) for at, each in enumerate(once)]
     thrice = [each for each in rows for _ in range(3)]
     apart = [replace(each, entry=str(at)) for at, each in enumerate(thrice)]
