@@ -14,11 +14,11 @@ def open_shared(path: Path, *, wait_seconds: float) -> sqlite3.Connection:
         sqlite3.Error, OSError: It cannot be opened or created.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.touch(mode=0o600)  # so that the files beside it get its mode
     opened = sqlite3.connect(path, timeout=wait_seconds, check_same_thread=False)
     _write_ahead(opened, wait_seconds)
     # What a crash of the host loses is counted or computed again.
     opened.execute("PRAGMA synchronous = OFF")
-    path.chmod(0o600)
     return opened
 
 

@@ -2,8 +2,9 @@
 
 Reading an entry takes up to 30 ms of two cores, finding it here less than one: after a
 restart, in a further web process and in a knowledge base too large for one process's
-memory, a question need not wait for that. It holds what entries say, so an entry is
-removed some days after it was read at the latest; deleting the file loses nothing.
+memory, a question need not wait for that. It holds what entries say, so an entry that
+was read some days ago is used no more, and removed when others are added. Deleting the
+directory while nothing runs loses nothing.
 """
 
 import hashlib
@@ -31,7 +32,12 @@ Placed = tuple[str, str, str]  # an entry's place, question and text
 
 _WAIT_SECONDS: Final = 0.5  # for other writers; then an entry is not kept
 _KEPT_DAYS: Final = 7
-_SPARE: Final = 0.1  # share of the oldest entries that make room once the file is full
+# Part of every key: a change of how entries are read or stored gets a new number.
+_FORMAT: Final = 1
+# At most so many entries are removed for each one that is added, so that no question
+# waits for thousands.
+_REMOVED: Final = 3
+_JOURNAL_BYTES: Final = 64 << 20
 _TABLE: Final = """
     CREATE TABLE IF NOT EXISTS texts (
         number integer PRIMARY KEY, key blob NOT NULL UNIQUE, read real NOT NULL,
@@ -39,7 +45,7 @@ _TABLE: Final = """
     );
     CREATE INDEX IF NOT EXISTS texts_read ON texts (read);
 """
-_ADD: Final = "INSERT OR IGNORE INTO texts (key, read, tokens) VALUES (?, ?, ?)"
+_ADD: Final = "INSERT OR REPLACE INTO texts (key, read, tokens) VALUES (?, ?, ?)"
 
 
 class TokenFile:
@@ -66,13 +72,17 @@ class TokenFile:
                 f"SELECT key, tokens FROM texts WHERE key IN ({marks}) AND read > ?",  # noqa: S608  # question marks
                 [*keys, _oldest()],
             ).fetchall()
-            return {keys[key]: _unpacked(tokens) for key, tokens in rows}
-        except (sqlite3.Error, OSError, SafetensorError, KeyError) as error:
+        except (sqlite3.Error, OSError) as error:
             self._give_up(error)
             return {}
+        found = {keys[key]: self._unpacked(tokens) for key, tokens in rows}
+        return {text: windows for text, windows in found.items() if windows}
 
     def keep(self, read: Mapping[Placed, Sequence[Tokens]]) -> None:
-        """Add these texts, in place of outdated and, if it is full, of the oldest."""
+        """Add these texts; outdated and, once it is full, the oldest ones make room.
+
+        While another process writes for long, they are not added.
+        """
         if time.monotonic() < self._retry_at:
             return
         now = time.time()
@@ -81,16 +91,16 @@ class TokenFile:
         ]
         try:
             with self._sql as sql:
-                sql.execute("DELETE FROM texts WHERE read <= ?", [_oldest()])
-                if self._bytes() > self._max_bytes:
-                    sql.execute(
-                        "DELETE FROM texts WHERE number <= (SELECT min(number)"
-                        " + ? * (max(number) - min(number)) FROM texts)",
-                        [_SPARE],
-                    )
+                before = now if self._bytes() > self._max_bytes else _oldest()
+                sql.execute(
+                    "DELETE FROM texts WHERE number IN (SELECT number FROM texts"
+                    " WHERE read <= ? ORDER BY read LIMIT ?)",
+                    [before, _REMOVED * len(rows)],
+                )
                 sql.executemany(_ADD, rows)
         except (sqlite3.Error, OSError) as error:
-            self._give_up(error)
+            if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
+                self._give_up(error)
 
     @property
     def _sql(self) -> sqlite3.Connection:
@@ -98,6 +108,9 @@ class TokenFile:
         if self._opened is None or self._opened[0] != own:
             opened = open_shared(self._path, wait_seconds=_WAIT_SECONDS)
             opened.executescript(_TABLE)
+            # What is removed must not be readable from the file.
+            opened.execute("PRAGMA secure_delete = ON")
+            opened.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
             self._opened = own, opened
         return self._opened[1]
 
@@ -109,7 +122,16 @@ class TokenFile:
         return int((pages - free) * size)
 
     def _key(self, text: Placed) -> bytes:
-        return hashlib.sha256(json.dumps([self._model, *text]).encode()).digest()
+        parts = [_FORMAT, self._model, *text]
+        return hashlib.sha256(json.dumps(parts).encode()).digest()
+
+    def _unpacked(self, tokens: bytes) -> list[Tokens]:
+        """Return the windows; none if they are damaged, so that they are read again."""
+        try:
+            return _unpacked(tokens)
+        except (SafetensorError, KeyError, ValueError) as error:
+            logger.warning("An entry in %s is damaged: %s", self._path, error)
+            return []
 
     def _give_up(self, error: Exception) -> None:
         self._retry_at = time.monotonic() + RETRY_SECONDS

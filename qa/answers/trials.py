@@ -149,7 +149,8 @@ def _candidates(
     kept = {piece.entry_id for piece in trace.retrieval.evidence}
     fates = (("cited", cited), ("near", near), ("read", read), ("kept", kept))
     pieces = {piece.entry_id: piece for piece in (*found, *outcome.evidence)}
-    shown = {*trace.odds, *cited, *near, *read, *kept} if trace.odds else {*pieces}
+    first = [*pieces][: policy.weighed]
+    shown = {*(trace.odds or first), *cited, *near, *read, *kept}
     for entry in [entry for entry in pieces if entry in shown]:
         piece, odds = pieces[entry], trace.odds.get(entry)
         yield Candidate(

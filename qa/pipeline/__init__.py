@@ -94,7 +94,7 @@ def _look_for_evidence(trace: Trace, sources: Sources) -> Steps:
     trace = replace(trace, retrieval=found, verbatim=match, decisions=(hard,))
     if sources.verifier and not trace.is_decided:
         trace = yield from _verify(trace, sources.verifier, retriever)
-    elif not policy.rerank:
+    else:
         trace = replace(trace, retrieval=first_pieces(found, policy, trace.matches))
     if trace.matches and not trace.refusal:
         used = tuple(piece.entry_id for piece in trace.matches)

@@ -23,12 +23,12 @@ from kb.types import Evidence
 
 from .choice import MOST, chance_of_any, choose, nearly_as_likely
 from .gates import COMPETING, Decision, Gate, judge
-from .hard_gate import covers
+from .hard_gate import covers, share_of_bound
 from .policy import Policy
 from .retrieve import keep
 from .values import Question, Retrieval
 from .verbatim import asks_the_same, is_denied
-from .weighing import Passage, Verifier, likeness, log_odds, sentences_of
+from .weighing import Passage, Verifier, as_asked, likeness, log_odds, sentences_of
 
 # A question of this many words is definite even without a content word ("How much is it
 # for two?").
@@ -121,14 +121,15 @@ def weigh(
     """Weigh the pieces most similar to the question by their log-odds of answering.
 
     Those with the most similar tokens are weighed, and always the one that decided hard
-    refusal. A piece that states the opposite, or is about another thing of the same kind, cannot
+    refusal, the nearest verified one and the best match by words. A piece that states the opposite, or is about another thing of the same kind, cannot
     answer.
     """
     passages = [passage_of(piece, question) for piece in found]
-    alike = likeness(question.text, passages, by)
-    near = _most_similar(found, alike, policy.weighed)
+    asked_as = as_asked(question.text, passages, by)
+    alike = likeness(asked_as, passages, by)
+    near = _most_similar(found, alike, policy)
     evidence = [found[at] for at in near]
-    own = log_odds(question.text, [passages[at] for at in near], by, alike[near])
+    own = log_odds(asked_as, [passages[at] for at in near], by, alike[near])
     asked = _things_asked_for(question, evidence)
     names = _names_asked_for(question, evidence, by)
     odds = [
@@ -145,14 +146,19 @@ def weigh(
 
 
 def _most_similar(
-    found: Sequence[Evidence], alike: NDArray[np.float64], most: int
+    found: Sequence[Evidence], alike: NDArray[np.float64], policy: Policy
 ) -> list[int]:
-    """Return the indices of the pieces to weigh, at most `most`."""
-    near: list[int] = np.argsort(-alike, kind="stable")[:most].tolist()
-    deciding = min(range(len(found)), key=lambda at: found[at].ratio, default=None)
-    if deciding is not None and deciding not in near:
-        near[-1] = deciding
-    return near
+    """Return the indices of the pieces to weigh, at most `policy.weighed`."""
+    every = range(len(found))
+    deciding = sorted(every, key=lambda at: share_of_bound(found[at], policy))[:1]
+    verified = [at for at in every if found[at].is_verified]
+    nearest = sorted(verified, key=lambda at: found[at].ratio)[:1]
+    named = [at for at in every if found[at].text_rank == 1]
+    wanted = {*deciding, *nearest, *named}
+    order: list[int] = np.argsort(-alike, kind="stable").tolist()
+    others = [at for at in order if at not in wanted]
+    kept = wanted.union(others[: max(policy.weighed - len(wanted), 0)])
+    return [at for at in order if at in kept]
 
 
 def answering(

@@ -186,7 +186,7 @@ def _signals(retrieval: Retrieval, policy: Policy) -> tuple[Signal, ...]:
     gate = Gate.HARD_REFUSAL
     evidence = retrieval.evidence
     # The deciding piece: the one nearest to passing, each measured by its own bound.
-    best = min(evidence, key=lambda piece: _share(piece, policy), default=None)
+    best = min(evidence, key=lambda piece: share_of_bound(piece, policy), default=None)
     passed = passes(retrieval, policy) if policy.hard_refusal else None
     ratio = best.ratio if best else None
     limit = bound(best, policy) if best else policy.alpha
@@ -202,7 +202,7 @@ def _signals(retrieval: Retrieval, policy: Policy) -> tuple[Signal, ...]:
     )
 
 
-def _share(piece: Evidence, policy: Policy) -> float:
+def share_of_bound(piece: Evidence, policy: Policy) -> float:
     """Return the ratio as a share of its bound; nothing passes a bound of 0."""
     limit = bound(piece, policy)
     return piece.ratio / limit if limit > 0 else float("inf")

@@ -34,24 +34,32 @@ def retrieve(question: Question, *, retriever: Retriever, policy: Policy) -> Ret
 def first_pieces(
     found: Retrieval, policy: Policy, matches: Sequence[Evidence] = ()
 ) -> Retrieval:
-    """Return the retrieval with only the pieces that `keep` keeps."""
-    return replace(found, evidence=tuple(keep(found.evidence, policy, matches)))
+    """Return the retrieval with only the pieces that `keep` keeps.
+
+    For a reranker these are as many as it weighs.
+    """
+    most = policy.weighed if policy.rerank else policy.top_k
+    return replace(found, evidence=tuple(keep(found.evidence, policy, matches, most)))
 
 
 def keep(
-    ranked: Sequence[Evidence], policy: Policy, matches: Sequence[Evidence] = ()
+    ranked: Sequence[Evidence],
+    policy: Policy,
+    matches: Sequence[Evidence] = (),
+    most: int = 0,
 ) -> list[Evidence]:
-    """Return the first `policy.top_k` pieces.
+    """Return the first `most` pieces, or `policy.top_k`.
 
     They always include, last if need be, the entries that are the answer, or else a
     piece that passes hard refusal: a verified one if there is any, so that unverified
     ones can't crowd it out. If none passes, the piece that came nearest to passing is
     included.
     """
-    kept = list(ranked[: policy.top_k])
+    most = most or policy.top_k
+    kept = list(ranked[:most])
     if matches:
         missing = [piece for piece in matches if piece not in kept]
-        return kept[: policy.top_k - len(missing)] + missing
+        return kept[: most - len(missing)] + missing
     covering = [piece for piece in ranked if covers(piece, policy)]
     verified = [piece for piece in covering if piece.is_verified]
     wanted = verified or covering or sorted(ranked, key=lambda piece: piece.ratio)[:1]

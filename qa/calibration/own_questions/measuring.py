@@ -161,7 +161,7 @@ class _Asking:
     ) -> tuple[float, tuple[Evidence, ...]]:
         """Return the probability that the shown entries answer, and these entries.
 
-        They are the verified ones among the first hits that would be shown; the
+        They are the verified ones among the first hits that are weighed; the
         probability is in [0, 1], and 0 if there are none.
         """
         first, limit = list(found), self._policy.retrieved

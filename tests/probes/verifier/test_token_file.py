@@ -1,6 +1,5 @@
 """The file of entries as tokens: found again, never of another model, bounded."""
 
-import logging
 import multiprocessing
 import sqlite3
 
@@ -106,7 +105,33 @@ def test_entries_in_the_file_are_not_read_again(reader, path, monkeypatch):
     assert all(map(is_same, again.windows(texts), first))  # from memory
 
 
-@pytest.mark.parametrize("spoil", ["a file", "no database", "damaged", "locked"])
+@pytest.mark.parametrize("spoil", ["damaged", "locked"])
+def test_a_damaged_entry_or_a_busy_file_costs_that_entry_only(
+    reader, path, spoil, caplog, monkeypatch
+):
+    monkeypatch.setattr(token_file, "_WAIT_SECONDS", 0.01)
+    kept = read(reader, CARD)
+    opened(path).keep(kept)
+    other = sqlite3.connect(path)
+    if spoil == "damaged":
+        other.execute("UPDATE texts SET tokens = x'00'")
+        other.commit()
+    else:
+        other.execute("BEGIN IMMEDIATE")
+    file = opened(path)
+
+    (found,) = EntryTokens(reader, file).windows([CARD])
+    assert is_same(found, kept[CARD])
+    assert ("damaged" in caplog.text) == (spoil == "damaged")
+    file.keep(read(reader, BRANCH))  # not kept while the other one writes
+    other.rollback()
+    other.close()
+
+    assert is_same(file.find([CARD])[CARD], kept[CARD])
+    assert (BRANCH in file.find([BRANCH])) == (spoil == "damaged")
+
+
+@pytest.mark.parametrize("spoil", ["a file", "no database"])
 def test_a_file_that_cannot_be_used_costs_time_and_nothing_else(
     reader, path, spoil, caplog, monkeypatch
 ):
@@ -114,19 +139,9 @@ def test_a_file_that_cannot_be_used_costs_time_and_nothing_else(
     wanted = read(reader, CARD)[CARD]
     if spoil == "a file":
         path.parent.write_text("in the way")
-    elif spoil == "no database":
+    else:
         path.parent.mkdir()
         path.write_text("This is not SQLite. " * 100)
-    else:
-        opened(path).keep(read(reader, CARD))
-    other = sqlite3.connect(path) if spoil in {"damaged", "locked"} else None
-    if spoil == "damaged" and other:
-        other.execute("UPDATE texts SET tokens = x'00'")
-        other.commit()
-    if spoil == "locked" and other:
-        other.execute("BEGIN EXCLUSIVE")
-        caplog.set_level(logging.WARNING)
-        opened(path).keep(read(reader, BRANCH))
 
     file = opened(path)
     (found,) = EntryTokens(reader, file).windows([CARD])
@@ -138,8 +153,6 @@ def test_a_file_that_cannot_be_used_costs_time_and_nothing_else(
     assert file.find([CARD]) == {}
     file.keep({CARD: wanted})
     assert not caplog.text  # not tried again, nor said again, at once
-    if other:
-        other.close()
 
 
 def _find(file: TokenFile, answer) -> None:
