@@ -191,25 +191,25 @@ def figures(rows: Sequence[Taken], plain: Sequence[Taken]) -> Figures:
 
 def faults(found: Mapping[str, Figures]) -> list[str]:
     """Return a message for each limit that is exceeded."""
-    told = [
+    findings = [
         f"{name} decides in {found[name].decide_passes:g} passes"
         for name in (CBDR, DH_ICL)
         if found[name].decide_passes > 1
     ]
-    told += [
+    findings += [
         f"{name} writes {found[name].written:g} tokens to decide"
         for name in (CBDR, DH_ICL)
         if found[name].written > 0
     ]
     if found[CBDR].more_passes > 0:
-        told.append(
+        findings.append(
             f"{CBDR} takes {found[CBDR].more_passes:g} more passes than answering alone"
         )
     if found[CBDR].ratio > GOING_ON_LIMIT:
-        told.append(
+        findings.append(
             f"{CBDR} takes {found[CBDR].ratio:.3f} times as long as answering alone"
         )
-    return told
+    return findings
 
 
 def main() -> int:

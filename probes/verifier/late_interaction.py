@@ -37,9 +37,7 @@ def likeness(
         1, window_of.expand(len(asked), -1), similar, "amax", include_self=False
     )
     telling = weights[torch.from_numpy(_own(question.ids)).long()]
-    likenesses: NDArray[np.float64] = (
-        (telling @ best / telling.sum()).double().cpu().numpy()
-    )
+    likenesses: NDArray[np.float64] = (telling @ best / telling.sum()).double().numpy()
     return likenesses
 
 

@@ -75,7 +75,7 @@ class TokenFile:
         except (sqlite3.Error, OSError) as error:
             self._give_up(error)
             return {}
-        found = {keys[key]: self._unpacked(tokens) for key, tokens in rows}
+        found = {keys[key]: self._intact(tokens) for key, tokens in rows}
         return {text: windows for text, windows in found.items() if windows}
 
     def keep(self, read: Mapping[Placed, Sequence[Tokens]]) -> None:
@@ -125,7 +125,7 @@ class TokenFile:
         parts = [_FORMAT, self._model, *text]
         return hashlib.sha256(json.dumps(parts).encode()).digest()
 
-    def _unpacked(self, tokens: bytes) -> list[Tokens]:
+    def _intact(self, tokens: bytes) -> list[Tokens]:
         """Return the windows; none if they are damaged, so that they are read again."""
         try:
             return _unpacked(tokens)

@@ -28,7 +28,7 @@ from .policy import Policy
 from .retrieve import keep
 from .values import Question, Retrieval
 from .verbatim import asks_the_same, is_denied
-from .weighing import Passage, Verifier, as_asked, likeness, log_odds, sentences_of
+from .weighing import Passage, Verifier, as_asked, likeness, odds_of, sentences_of
 
 # A question of this many words is definite even without a content word ("How much is it
 # for two?").
@@ -52,7 +52,7 @@ class Verification:
     """The verifier's judgment of the evidence.
 
     Attributes:
-        evidence: The best `policy.top_k` that were weighed, the likeliest to answer first.
+        evidence: The best `policy.top_k` of the weighed, the likeliest to answer first.
         matches: The verified entries that answer by themselves, the likeliest first.
         odds: {entry: log-odds that it answers versus that none does}, for all weighed.
     """
@@ -71,7 +71,7 @@ def verify(
     verifier: Callable[[], Verifier],
     policy: Policy,
 ) -> Verification:
-    """Weigh the likeliest evidence together; pass, refuse, or return the entries that answer.
+    """Weigh the most similar evidence; pass, refuse, or return the entries that answer.
 
     An entry that hard refusal would not pass never answers by itself.
     """
@@ -95,7 +95,7 @@ def verify(
     is_match = any(s.name == "entry_answers" and s.passed for s in decision.signals)
     matches = own if is_match and not decision.refused else ()
     return Verification(
-        evidence=_kept([piece for _, piece in weighed.pieces], policy, matches),
+        evidence=tuple(keep([piece for _, piece in weighed.pieces], policy, matches)),
         matches=matches,
         verifier=by.fingerprint,
         decision=decision,
@@ -121,15 +121,15 @@ def weigh(
     """Weigh the pieces most similar to the question by their log-odds of answering.
 
     Those with the most similar tokens are weighed, and always the one that decided hard
-    refusal, the nearest verified one and the best match by words. A piece that states the opposite, or is about another thing of the same kind, cannot
-    answer.
+    refusal, the nearest verified one and the best match by words. A piece that states
+    the opposite, or is about another thing of the same kind, cannot answer.
     """
     passages = [passage_of(piece, question) for piece in found]
-    asked_as = as_asked(question.text, passages, by)
-    alike = likeness(asked_as, passages, by)
+    text = as_asked(question.text, passages, by)
+    alike = likeness(text, passages, by)
     near = _most_similar(found, alike, policy)
     evidence = [found[at] for at in near]
-    own = log_odds(asked_as, [passages[at] for at in near], by, alike[near])
+    own = odds_of(text, [passages[at] for at in near], by, alike[near])
     asked = _things_asked_for(question, evidence)
     names = _names_asked_for(question, evidence, by)
     odds = [
@@ -281,13 +281,6 @@ def _lacks(names: frozenset[str], piece: Evidence) -> bool:
     return bool(names) and not names <= (
         stems_in(_said(piece)) | stems_in(_place(piece))
     )
-
-
-def _kept(
-    ranked: Sequence[Evidence], policy: Policy, matches: Sequence[Evidence]
-) -> tuple[Evidence, ...]:
-    """Return the first `policy.top_k`, or all if a reranker will choose among them."""
-    return tuple(ranked if policy.rerank else keep(ranked, policy, matches))
 
 
 def telling_sentences(

@@ -8,9 +8,9 @@ from typing import Any
 # A reranker, as in the CBDR paper, or the verifier weighs this many candidates for each
 # piece that is kept.
 _WEIGHED_A_PIECE = 3
-# The verifier chooses them from this many by their tokens: at twenty-one help desks that
-# no fit had seen, search had the right entry among its first 12 for 94 of 100 questions,
-# and their tokens put it among the first 12 of 40 for 97.
+# The verifier chooses them from this many by their tokens: at twenty-one help desks
+# that no fit had seen, search had the right entry among its first 12 for 94 of 100
+# questions, and their tokens put it among the first 12 of 40 for 97.
 _RETRIEVED_A_PIECE = 10
 
 # The maximum distance of a new knowledge base if a verifier reads what passes it. For
@@ -310,12 +310,17 @@ class Policy:
         """How many entries a search returns."""
         if self.verification:
             return self.top_k * _RETRIEVED_A_PIECE
-        return self.weighed if self.rerank else self.top_k
+        return self.handed_on
 
     @property
     def weighed(self) -> int:
         """How many of them the verifier or a reranker weighs."""
         return self.top_k * _WEIGHED_A_PIECE
+
+    @property
+    def handed_on(self) -> int:
+        """How many of them go on: to a reranker, which keeps `top_k`, all weighed."""
+        return self.weighed if self.rerank else self.top_k
 
     @property
     def min_enriched(self) -> float | None:

@@ -34,28 +34,25 @@ def retrieve(question: Question, *, retriever: Retriever, policy: Policy) -> Ret
 def first_pieces(
     found: Retrieval, policy: Policy, matches: Sequence[Evidence] = ()
 ) -> Retrieval:
-    """Return the retrieval with only the pieces that `keep` keeps.
-
-    For a reranker these are as many as it weighs.
-    """
-    most = policy.weighed if policy.rerank else policy.top_k
-    return replace(found, evidence=tuple(keep(found.evidence, policy, matches, most)))
+    """Return the retrieval with only the pieces that `keep` keeps."""
+    return replace(found, evidence=tuple(keep(found.evidence, policy, matches)))
 
 
 def keep(
     ranked: Sequence[Evidence],
     policy: Policy,
     matches: Sequence[Evidence] = (),
-    most: int = 0,
+    *,
+    most: int | None = None,
 ) -> list[Evidence]:
-    """Return the first `most` pieces, or `policy.top_k`.
+    """Return the first `most` pieces, by default those that are handed on.
 
     They always include, last if need be, the entries that are the answer, or else a
     piece that passes hard refusal: a verified one if there is any, so that unverified
     ones can't crowd it out. If none passes, the piece that came nearest to passing is
     included.
     """
-    most = most or policy.top_k
+    most = policy.handed_on if most is None else most
     kept = list(ranked[:most])
     if matches:
         missing = [piece for piece in matches if piece not in kept]
@@ -97,4 +94,6 @@ def rerank(
         pairs = zip(by.score(question.text, texts), ranked, strict=True)
         ranked = [piece for _, piece in sorted(pairs, key=lambda pair: -pair[0])]
         fingerprint = by.fingerprint
-    return replace(found, evidence=tuple(keep(ranked, policy))), fingerprint
+    return replace(
+        found, evidence=tuple(keep(ranked, policy, most=policy.top_k))
+    ), fingerprint

@@ -126,27 +126,31 @@ def as_asked(question: str, passages: Sequence[Passage], verifier: Verifier) -> 
 
 
 def likeness(
-    question: str, passages: Sequence[Passage], verifier: Verifier
+    asked: str, passages: Sequence[Passage], verifier: Verifier
 ) -> NDArray[np.float64]:
-    """Return each passage's likeness to the question by tokens, in [-1, 1]."""
-    asked = as_asked(question, passages, verifier)
+    """Return each passage's likeness by tokens to a question from `as_asked`."""
     return verifier.likeness(asked, [as_read(each) for each in passages])
 
 
 def log_odds(
+    question: str, passages: Sequence[Passage], verifier: Verifier
+) -> list[float]:
+    """Return the log-odds of each passage versus none, by which passages are ranked."""
+    asked = as_asked(question, passages, verifier)
+    return odds_of(asked, passages, verifier, likeness(asked, passages, verifier))
+
+
+def odds_of(
     question: str,
     passages: Sequence[Passage],
     verifier: Verifier,
-    alike: NDArray[np.float64] | None = None,
+    alike: NDArray[np.float64],
 ) -> list[float]:
-    """Return the log-odds of each passage versus none, by which passages are ranked.
+    """Do what `log_odds` does, for a question from `as_asked`.
 
     Args:
-        alike: What `likeness` returned for these passages, if it is known already.
+        alike: What `likeness` returned for these passages.
     """
-    if alike is None:
-        alike = likeness(question, passages, verifier)
-    question = as_asked(question, passages, verifier)
     wholes = [as_read(each) for each in passages]
     less = less_similar(alike)
     found = (np.array(verifier.log_odds(question, wholes)) - less).tolist()
@@ -160,7 +164,7 @@ def log_odds(
         found[at] = max([found[at], *odds])
     rows = [ROW * is_row(each.text) for each in passages]
     if not verifier.reads_jointly:
-        return [odds - less for odds, less in zip(found, rows, strict=True)]
+        return [odds - row for odds, row in zip(found, rows, strict=True)]
     apart, joint = np.array(found), np.full((len(found), 2), np.nan)
     is_close = np.isin(np.arange(len(found)), likeliest)
     has_question = np.array([bool(each.question) for each in passages])

@@ -37,8 +37,8 @@ NONE: Final = 1.01  # no entry answers by itself
 # A threshold that shows fewer has too noisy a wrong share to rule out lower thresholds.
 ENOUGH: Final = 40
 # The prior: (threshold, answers shown from it on, how many of them wrong), counted on
-# the questions of 25 support desks, on which only an offset, the number of entries read
-# and the penalty for less likeness were chosen (docs/reference/measured.md). It counts as much as `KNOWN_COUNTS` of
+# the questions of 25 support desks, on which only an offset, the number of entries
+# read and the penalty for less likeness were chosen (docs/reference/measured.md). It counts as much as `KNOWN_COUNTS` of
 # the knowledge base's own answers, which matches how much desks differ: before the
 # verifier's last fits, 30 of 639 answers shown at 0.75 by thirteen other desks were
 # wrong, and 33 of 433 by nine desks with more near misses; a beta prior worth about 100
