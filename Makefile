@@ -23,7 +23,7 @@ HASHED := $(LOCK)/bin/uv pip compile -q --no-deps --universal --python-version 3
 LOCKED := $(PIP) --require-hashes --no-deps
 
 # What a change needs before each commit: no browser, no whole processes, no generated
-# requests, no test that runs the language model for long.
+# requests, no test that takes more than about half a second.
 FAST := -m "not browser and not system and not slow"
 
 .PHONY: up stop test test-fast lint format help venv dev requirements sbom client

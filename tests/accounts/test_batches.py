@@ -63,6 +63,7 @@ def test_a_batch_is_no_larger_than_it_may_be():
     assert [len(each) for each in run.batches] == [1, 8, 8, 4]
 
 
+@pytest.mark.slow
 def test_what_fails_is_told_to_all_of_its_batch_and_to_nobody_else():
     run = Doubling()
     batches = Batches(run, most=32)

@@ -29,6 +29,7 @@ def test_a_lost_connection_is_an_operational_error_each_time():
         cursor.execute("SELECT 1")
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_after_the_database_ended_all_connections_the_next_request_gets_one():
     count = 7

@@ -35,6 +35,7 @@ def test_what_was_never_begun_can_not_be_added_to(counts):
         counts.incr("a")
 
 
+@pytest.mark.slow
 def test_a_count_that_is_over_begins_again_and_leaves_nothing(counts, file):
     counts.set("old", 7, timeout=-1)
     counts.set("older", 7, timeout=-1)
@@ -72,6 +73,7 @@ def count_to(file, number):
         own.incr("together")
 
 
+@pytest.mark.slow
 def test_processes_and_threads_at_once_lose_no_count(counts, file, monkeypatch):
     wait_long(monkeypatch)
     counts.set("together", 0, timeout=60)
@@ -93,6 +95,7 @@ def begin_each(files, together):
         CounterFile(file, {}).add("a", 0, timeout=60)
 
 
+@pytest.mark.slow
 def test_processes_that_open_a_new_file_at_once_all_count(tmp_path):
     context = multiprocessing.get_context("spawn")
     together = context.Barrier(4, timeout=GIVE_UP_SECONDS)

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from django.conf import settings
 
 APPS = (
@@ -88,6 +89,7 @@ def name(path: Path) -> str:
     return path.relative_to(settings.BASE_DIR).as_posix()
 
 
+@pytest.mark.slow
 def test_every_door_is_listed():
     found = set()
     for path in sources():

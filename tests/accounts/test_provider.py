@@ -396,6 +396,7 @@ def test_after_sign_out_the_providers_own_is_offered(client, provider):
     assert "end_session" not in client.get("/login").content.decode()
 
 
+@pytest.mark.slow
 def test_a_provider_that_does_not_answer_is_said_and_found_by_doctor(
     client, settings, provider, monkeypatch
 ):
@@ -418,6 +419,7 @@ def test_a_provider_that_does_not_answer_is_said_and_found_by_doctor(
     assert "names the issuer" in client.get("/login/provider").content.decode()
 
 
+@pytest.mark.slow
 def test_a_discovery_document_that_is_a_list_is_said(client, settings):
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -154,6 +154,7 @@ def test_a_gap_that_was_given_to_somebody_since_stays_dismissed(page, carla):
     assert Gap.objects.get(pk=gap.pk).state == Gap.State.DISMISSED
 
 
+@pytest.mark.slow
 def test_an_assignment_is_taken_back_unless_it_was_assigned_again(page, carla, due):
     ada, ben = (make_staff(Role.CURATOR, username=name) for name in ("ada", "ben"))
     address, live = reverse("inbox-change"), {"HX-Request": "true"}

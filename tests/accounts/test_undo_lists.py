@@ -119,6 +119,7 @@ def test_a_deleted_comment_is_there_again(page, carla):
     )
 
 
+@pytest.mark.slow
 def test_the_audit_names_what_was_undone_and_by_whom(page, carla, ada):
     comment = add_comment(entry_id=make_entry().pk, by=carla, text="Since May?")
     entries = make_entries(["One.", "Two."], verify=False)

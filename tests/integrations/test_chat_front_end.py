@@ -10,6 +10,8 @@ from accounts.services import create_token
 from qa.models import Answer
 from tests.factories import make_entry, make_user
 
+pytestmark = pytest.mark.slow
+
 FEE = "What does a replacement card cost?"
 FAR = "Who won the cup in 1974?"
 TEXT = "It costs 12 euros."

@@ -429,6 +429,7 @@ def test_one_that_is_deleted_meanwhile_loses_no_others_results(owner, receiver):
     )
 
 
+@pytest.mark.slow
 def test_one_that_is_edited_meanwhile_keeps_what_else_was_written(owner, receiver):
     endpoint = make_endpoint(owner, receiver.url)
 
@@ -670,6 +671,7 @@ def dripping():
         thread.join()
 
 
+@pytest.mark.slow
 def test_a_response_that_drips_is_cut_off(settings, monkeypatch):
     settings.WEBHOOK_ALLOW_PRIVATE = True
     monkeypatch.setattr(posting, "TIMEOUT_SECONDS", 0.5)

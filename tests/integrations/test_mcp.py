@@ -20,6 +20,8 @@ from kb.models import Entry
 from qa.models import Answer, Vote
 from tests.factories import make_audience, make_curator, make_entry, make_user
 
+pytestmark = pytest.mark.slow
+
 FEE = "What does a replacement card cost?"
 FAR = "Who won the cup in 1974?"
 

@@ -27,6 +27,8 @@ from qa.policies.services import ensure_default_policy
 from tests.factories import make_entry, make_knowledge_base, make_user
 from tests.qa.calibration.test_pages import make_certificate
 
+pytestmark = pytest.mark.slow
+
 FEE = "What does a replacement card cost?"
 SECRET = "metrics-only"
 MONITORING = configured.BASE_DIR / "monitoring"

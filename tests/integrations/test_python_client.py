@@ -23,6 +23,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", HOW_TO.read_text(), re.M | re.S)
 
 
+@pytest.mark.slow
 def test_the_how_tos_examples_print_what_it_says(transactional_db, live_server):
     make_entry("It costs 12 euros.", question="What does a replacement card cost?")
     token = create_token(user=make_user()).secret

@@ -38,7 +38,7 @@ FEE = "What does a replacement card cost?"
 CODEWORD = "What is the codeword?"
 HOSTILE = "<!channel> *bold* <https://evil.example|click> & `code`"
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 
 @dataclass

@@ -113,6 +113,7 @@ def test_what_teams_did_not_sign_is_401(chat, settings):
     assert not Answer.objects.exists()
 
 
+@pytest.mark.slow
 def test_what_takes_longer_goes_on_and_is_linked_to(chat, monkeypatch, settings):
     decide = asking.decide
     sent = threading.Event()

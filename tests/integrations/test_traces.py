@@ -62,6 +62,7 @@ def provider(collector) -> Iterator[TracerProvider]:
     made.shutdown()
 
 
+@pytest.mark.slow
 def test_a_request_is_a_trace_with_its_questions_stages(
     provider, collector, client, db, settings
 ):

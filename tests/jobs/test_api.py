@@ -169,6 +169,7 @@ def test_progress_is_sent_as_it_is_made_and_not_twice():
     assert [json.loads(event["data"])["done"] for event in sent] == [0, 1, 2, 2]
 
 
+@pytest.mark.slow
 def test_a_stream_ends_in_time_and_goes_on_after_the_last_event_that_was_seen():
     job = enqueue("kb.embed", {})
     began = time.monotonic()

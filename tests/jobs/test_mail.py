@@ -12,6 +12,8 @@ from accounts.mail import fault_of
 from jobs.exceptions import MailRefusedError, RetryableJobError
 from jobs.mail import mail_to
 
+pytestmark = pytest.mark.slow
+
 OLGA = User(pk=7, email="olga@example.org")
 
 

@@ -221,6 +221,7 @@ def one_connection(transactional_db):
     pool.update(kept)
 
 
+@pytest.mark.slow
 def test_two_users_at_once_over_one_connection_each_see_their_own(one_connection):
     member, stranger = make_user(groups=["fraud"]), make_user()
     audience = make_audience("fraud", groups=["fraud"])

@@ -27,6 +27,7 @@ OPENS_A_PAGE = {
 SUPERUSERS_ALONE = {"replace_secret"}
 
 
+@pytest.mark.slow
 def test_no_link_of_the_admin_changes_anything_when_it_is_followed():
     user = make_user(Role.ADMIN)
     User.objects.filter(pk=user.pk).update(is_staff=True)

@@ -16,7 +16,7 @@ from tests.clients import page_client
 from tests.factories import make_audience, make_entry, make_staff, make_user
 from tests.qa.answer_rows import make_answer
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def address(model: type[Model], query: str = "") -> str:

@@ -66,6 +66,7 @@ def test_dashboard_counts_what_needs_a_person(rf):
     assert found["Background work"]["queued"] == 1
 
 
+@pytest.mark.slow
 def test_dashboard_shows_a_role_only_what_it_may_open(rf):
     make_entry()
 
@@ -169,6 +170,7 @@ def test_inputs_take_the_dates_that_they_took(written):
     )
 
 
+@pytest.mark.slow
 def test_every_figure_leads_to_a_list_that_holds_as_many(rf):
     now = timezone.now()
     make_entry("A draft.", state="draft")
@@ -202,6 +204,7 @@ def test_every_figure_leads_to_a_list_that_holds_as_many(rf):
     assert shown == counted
 
 
+@pytest.mark.slow
 def test_first_steps_are_listed_until_all_are_done():
     boss = make_staff(Role.ADMIN)
     demonstration = make_knowledge_base()
@@ -227,6 +230,7 @@ def test_first_steps_are_listed_until_all_are_done():
     assert first_steps(make_staff(Role.CURATOR)) == ()
 
 
+@pytest.mark.slow
 def test_navigation_holds_each_role_to_its_rights():
     links = {}
     for role in Role:

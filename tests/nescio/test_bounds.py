@@ -72,6 +72,7 @@ def test_known_parameters_are_taken(client, address):
     assert client.get(f"/api/v1/{address}").status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", ["", "%20"])
 def test_a_filter_that_names_nothing_is_no_filter_at_all(client, value):
     schema = SchemaGenerator().get_schema(request=None, public=True)

@@ -64,6 +64,7 @@ def test_a_knowledge_base_whose_language_the_embedder_does_not_read_warns():
     assert "use-another-language" in said
 
 
+@pytest.mark.slow
 def test_knowledge_bases_in_which_unverified_entries_answer_are_named():
     assert "answers nothing by default" in line(look(no_models=True), "unverified")
 
@@ -89,6 +90,7 @@ def test_a_mail_server_that_does_not_answer_warns_with_its_address(settings):
     assert "Correct NESCIO_MAIL_URL" in said
 
 
+@pytest.mark.slow
 def test_a_chat_whose_account_is_missing_warns(settings):
     settings.TEAMS_SECRETS, settings.TEAMS_ACCOUNT = ["c2VjcmV0"], "teams"
     assert "'teams' of this chat is a superuser's, or it does not" in line(

@@ -141,6 +141,7 @@ def test_language_server_that_is_down_degrades(client, settings):
     assert "cannot be reached" in said["detail"]
 
 
+@pytest.mark.slow
 def test_broker_that_is_down_degrades(client, monkeypatch):
     nowhere = partial(current_app.connection_for_write, url="redis://127.0.0.1:1/0")
     monkeypatch.setattr(current_app, "connection_for_write", nowhere)

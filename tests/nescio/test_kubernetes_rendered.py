@@ -45,6 +45,7 @@ def rendered(request, tmp_path):
     return request.param, _render(tmp_path)
 
 
+@pytest.mark.slow
 def test_what_is_applied_is_what_kubernetes_accepts(rendered):
     for each in rendered[1]:
         for version in VERSIONS:

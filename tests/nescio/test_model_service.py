@@ -29,7 +29,7 @@ from qa.pipeline.weighing import Passage, log_odds
 
 from .running import free_port
 
-pytestmark = pytest.mark.verifier
+pytestmark = [pytest.mark.verifier, pytest.mark.slow]
 
 KEY = "only for tests"
 QUESTION = "What does a new card cost?"

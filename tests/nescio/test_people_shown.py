@@ -32,6 +32,7 @@ def boss():
     return page_client(make_staff(Role.ADMIN, username="boss"))
 
 
+@pytest.mark.slow
 def test_knowledge_is_verified_owned_and_written_by_people_with_names(ada, boss):
     make_entry("The Savings account costs 5 euros a month.", author=ada, owner=ada)
     entry = make_entry(
@@ -61,6 +62,7 @@ def test_knowledge_is_verified_owned_and_written_by_people_with_names(ada, boss)
     assert "by Ada Byron," in bodies["conflict_change"]
 
 
+@pytest.mark.slow
 def test_questions_gaps_and_reviews_are_those_of_people_with_names(ada, boss):
     asked = make_answer(ada, question="What does a wire transfer cost?")
     escalate(asked.pk, user=ada)

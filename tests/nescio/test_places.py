@@ -41,6 +41,7 @@ def test_uploads_are_for_their_owner_alone(tmp_path, settings):
     assert {S_IMODE(each.stat().st_mode) for each in file.parents[:3]} == {0o700}
 
 
+@pytest.mark.slow
 def test_processes_that_start_at_once_agree_on_the_secret_key(tmp_path):
     file = tmp_path / "secret_key"
 

@@ -47,6 +47,7 @@ def _imported_distributions():
     }
 
 
+@pytest.mark.slow
 def test_every_package_that_is_imported_is_named_with_its_reason():
     # Celery's own parts, which it re-exports and pins to itself.
     through_celery = {"billiard", "kombu"}

@@ -28,6 +28,7 @@ def operations(schema):
     ]
 
 
+@pytest.mark.slow
 def test_the_description_is_valid_and_without_a_warning(tmp_path):
     call_command(
         "spectacular", "--validate", "--fail-on-warn", "--file", str(tmp_path / "s.yml")

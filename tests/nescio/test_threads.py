@@ -8,6 +8,8 @@ import sys
 import pytest
 from django.conf import settings
 
+pytestmark = pytest.mark.slow
+
 LOADED = """
 import json, django, threadpoolctl
 django.setup()

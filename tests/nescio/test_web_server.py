@@ -15,6 +15,8 @@ from django.conf import settings
 
 from nescio.web_server import Limits, make_server
 
+pytestmark = pytest.mark.slow
+
 _WAIT_SECONDS = 120
 _MEBIBYTE = 1024**2
 

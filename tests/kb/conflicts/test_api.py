@@ -150,6 +150,7 @@ def test_writing_it_with_an_override_sends_the_other_to_review(api):
     assert old.state == Entry.State.NEEDS_REVIEW
 
 
+@pytest.mark.slow
 def test_editing_and_verifying_are_checked_too(api):
     make_entry(FIVE)
     other = make_entry("The Savings account needs no deposit.")

@@ -11,7 +11,7 @@ from kb.exceptions import InvalidKnowledgeError
 from kb.models import Audience, Document, Entry, EntryEmbedding, KnowledgeBase
 from tests.factories import make_curator
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture

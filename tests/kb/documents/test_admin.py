@@ -18,6 +18,7 @@ from tests.factories import (
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.slow
 def test_pages_of_every_kind_open(boss):
     document = make_document()
     Section.objects.create(document=document, heading="Fees", position=0)

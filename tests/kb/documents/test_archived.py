@@ -370,6 +370,7 @@ def test_what_is_archived_is_read_and_exported(api):
     assert asked.status_code == 202, asked.json()
 
 
+@pytest.mark.slow
 def test_nothing_is_due_until_it_is_in_use_again(api):
     owner = make_user(Role.CURATOR)
     owner.email = "olga@example.org"

@@ -62,6 +62,7 @@ def test_the_pieces_of_a_long_text_hold_every_word_of_it_in_order(several: list[
     assert len(pieces) <= 64
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_an_edit_drops_the_vectors_of_what_is_no_longer_said():
     entry = make_entry(LONG)

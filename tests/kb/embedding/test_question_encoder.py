@@ -27,6 +27,7 @@ def encoder_of(model):
     return question_encoder(model, lambda text: _embed_one(model, text))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.text(max_size=300))
 def test_every_text_has_the_librarys_vector(text):

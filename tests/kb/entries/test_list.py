@@ -338,6 +338,7 @@ def test_navigation_lights_up_one_of_entries_and_due(boss):
     }
 
 
+@pytest.mark.slow
 def test_what_is_to_be_changed_is_listed_page_by_page(boss):
     made = [make_entry(f"Card {number} is blue.") for number in range(26)]
     address = LIST
@@ -352,6 +353,7 @@ def test_what_is_to_be_changed_is_listed_page_by_page(boss):
     assert "1 to 25 of 26" in first
 
 
+@pytest.mark.slow
 def test_what_is_typed_stays_from_page_to_page(boss):
     made = [make_entry(f"Card {number} is blue.") for number in range(26)]
     owner = make_user(Role.SME, username="anna")

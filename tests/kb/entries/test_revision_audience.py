@@ -92,6 +92,7 @@ def test_the_database_shows_a_revision_to_its_own_audience(opened, insider, outs
     assert Revision.objects.visible_to(insider).count() == 3
 
 
+@pytest.mark.slow
 def test_no_page_tells_what_it_said_before(opened, outsider):
     client = page_client(outsider)
     entry, answer = opened.pk, Answer.objects.get(outcome="answered")

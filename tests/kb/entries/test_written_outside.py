@@ -120,6 +120,7 @@ def other_value(name: str) -> Any:
     }[name]
 
 
+@pytest.mark.slow
 def test_raw_sql_is_recorded_whatever_column_it_changes():
     document = create_document(
         knowledge_base=make_knowledge_base(),

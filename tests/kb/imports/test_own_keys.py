@@ -23,7 +23,11 @@ from tests.factories import (
     make_user,
 )
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("import_directory")]
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.usefixtures("import_directory"),
+    pytest.mark.slow,
+]
 
 ENTRIES = "/api/v1/entries"
 ROWS = (

@@ -71,6 +71,7 @@ def test_a_source_is_changed_and_unfollowed_over_rest(api, folder):
     assert client.delete(address).status_code == 404
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", ["*", " * ", "/", "help/*"])
 def test_an_asterisk_in_a_rule_is_everything_over_rest_too(api, directory, group):
     make_knowledge_base()
@@ -153,6 +154,7 @@ def test_a_source_of_others_is_not_there(api, folder):
     assert api(insider).get(f"{SOURCES}/{source.pk}").status_code == 200
 
 
+@pytest.mark.slow
 def test_a_source_says_which_documents_failed_and_why_to_who_may_see_them(api, folder):
     (folder / "broken.pdf").write_bytes(b"no pdf")
     make_audience("staff", groups=["staff"])

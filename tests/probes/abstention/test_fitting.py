@@ -48,6 +48,7 @@ def test_what_lies_in_the_level_is_learnt_by_both_kinds(kind):
     assert auroc(probe, by_level(200, 2)) > 0.95
 
 
+@pytest.mark.slow
 def test_what_lies_in_the_order_is_learnt_by_the_lstm_alone():
     training, held_out, unseen = by_order(300, 0), by_order(120, 1), by_order(200, 2)
 
@@ -221,6 +222,7 @@ def test_going_on_with_few_answers_keeps_what_was_known(kind):
     assert moved.temperature == former.temperature
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Kind.LINEAR, Kind.LSTM])
 def test_going_on_moves_towards_what_new_answers_say(kind):
     settings = replace(QUICK, kind=kind)

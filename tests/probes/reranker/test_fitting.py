@@ -139,6 +139,7 @@ def test_the_files_name_no_directory_of_the_machine(base, saved):
     assert not list(directory.rglob("*.bin"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "change"),
     [

@@ -17,10 +17,13 @@ from probes.verifier.reading import Reader
 from probes.verifier.scoring import load_network
 from qa.inference.verifier import load_local_verifier
 
-pytestmark = pytest.mark.skipif(
-    not can_compute(),
-    reason="this processor or build of torch has no eight-bit product",
-)
+pytestmark = [
+    pytest.mark.skipif(
+        not can_compute(),
+        reason="this processor or build of torch has no eight-bit product",
+    ),
+    pytest.mark.slow,
+]
 
 
 def layer(inputs: int, outputs: int, seed: int) -> tuple[nn.Linear, torch.Generator]:

@@ -79,6 +79,7 @@ def test_a_text_is_gone_after_some_days(reader, path, monkeypatch):
         assert rows.execute("SELECT count(*) FROM texts").fetchone() == (1,)
 
 
+@pytest.mark.slow
 def test_a_full_file_drops_the_oldest_and_stays_within_its_limit(reader, path):
     limit = 2 << 20
     file = opened(path, max_bytes=limit)

@@ -17,7 +17,7 @@ from tests.qa.answer_rows import make_asked_back
 from tests.qa.answers.test_event_stream import ask_streamed, parsed
 from tests.qa.inference.language_server import completion, running
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 GOLD = "What does the Gold card cost?"
 BUSINESS = "What does the Business card cost?"

@@ -55,6 +55,7 @@ def test_the_floor_of_what_people_wrote_does_not_let_it_in(proposed):
     assert asked(unverified_floor=0.1).outcome == "refused"
 
 
+@pytest.mark.slow
 def test_where_the_policy_lets_it_in_the_answer_says_so(proposed):
     answer = asked(answer_from_enriched=True, enriched_floor=0.5)
 
@@ -75,6 +76,7 @@ def as_json_of(answer):
     return as_json(answer)
 
 
+@pytest.mark.slow
 def test_the_page_says_that_nobody_reviewed_it(proposed, client):
     decide(
         soft_refusal=False, support_check=False, answer_from_enriched=True,

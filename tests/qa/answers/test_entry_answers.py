@@ -147,6 +147,7 @@ def test_the_playground_names_the_entry(client):
     assert {signal["name"] for signal in found["signals"]} >= {"answerability"}
 
 
+@pytest.mark.slow
 def test_the_verifier_reads_by_the_embedder_that_is_loaded(settings, tmp_path):
     directory = shutil.copytree(BUNDLED, tmp_path / "verifier")
     settings.VERIFIER = str(directory)
@@ -237,6 +238,7 @@ def test_who_may_not_see_the_entry_sees_no_marked_words(client):
     assert "Apple Pay" not in page + shown.content.decode()
 
 
+@pytest.mark.slow
 def test_a_table_answers_by_its_rows_and_the_row_is_marked():
     make_entry(
         "The usual closure periods are:\n"

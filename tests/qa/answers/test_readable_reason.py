@@ -13,7 +13,7 @@ from tests.clients import page_client
 from tests.factories import make_knowledge_base, make_staff, make_user
 from tests.qa.answer_rows import make_answer
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 TRUE = ("not_entitled", "not entitled", "You do not have access to this knowledge")
 
 

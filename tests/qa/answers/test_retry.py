@@ -31,6 +31,7 @@ def asker():
     return make_user()
 
 
+@pytest.mark.slow
 def test_a_503_names_the_kept_question_and_retrying_it_answers(settings, asker):
     make_entry("A replacement card costs 12 euros when it was lost.")
     client = rest_client(asker)

@@ -65,6 +65,7 @@ def test_below_the_least_known_probability_the_knowledge_base_decides(bundled_ba
     assert "own_sureness" in {signal["name"] for signal in answer.signals}
 
 
+@pytest.mark.slow
 def test_a_verified_entry_comes_before_what_the_model_knows(bundled_base):
     """What it knows is asked first by an explicit switch alone."""
     policy = adaptive(0.0)

@@ -187,6 +187,7 @@ def test_it_only_proposes_where_it_is_told_to_and_where_there_are_too_few(base):
     assert "too few" in few.not_activated
 
 
+@pytest.mark.slow
 def test_without_a_verifier_or_anything_verified_it_says_so(settings, base):
     Entry.objects.all().delete()
     with pytest.raises(CalibrationError, match="verify some entries"):

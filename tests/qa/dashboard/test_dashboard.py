@@ -243,6 +243,7 @@ def test_agents_may_not_open_it(client):
     assert client.get(reverse("api_dashboard")).status_code == 403
 
 
+@pytest.mark.slow
 def test_drift_is_shown_to_administrators_alone(enter):
     policy = certified_version(ensure_default_policy(make_knowledge_base()))
     activate(policy)

@@ -120,6 +120,7 @@ def test_a_missing_confidence_refuses_unless_the_policy_shows_answers_without(
     assert DailyShadow.objects.get().refused == (0 if shows_anyway else 1)
 
 
+@pytest.mark.slow
 def test_the_count_says_what_each_answers_page_says():
     draw, entry = random.Random(7), make_entry()
     gates = (Gate.HARD_REFUSAL, Gate.ENTRY, Gate.SOFT_REFUSAL, Gate.ABSTENTION,

@@ -111,6 +111,7 @@ def test_knowledge_that_is_archived_is_looked_up_where_it_is_chosen(archive):
     assert "Flag" not in alone
 
 
+@pytest.mark.slow
 def test_all_that_waits_waits_again_once_it_is_in_use(archive, cards):
     expert, agent = make_staff(Role.SME), make_user()
     entry = make_entry()

@@ -487,6 +487,7 @@ def test_entries_that_compete_are_a_question_back(page, user):
     assert "Your choice" in chosen
 
 
+@pytest.mark.slow
 def test_a_follow_up_is_shown_as_it_was_asked_and_can_be_edited(page, knowledge):
     first = page.post("/", {"question": knowledge.question}).url.rpartition("/")[2]
     typed = "and a new card?"

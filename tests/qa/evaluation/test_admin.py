@@ -11,7 +11,7 @@ from qa.evaluation.runs import begin, finish, go_on
 from qa.evaluation.suites.registry import open_suite
 from tests.qa.evaluation import data_sets
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 START = "admin:qa_evaluationrun_start"
 

@@ -17,6 +17,8 @@ from qa.evaluation.conflicts import (
 )
 from qa.exceptions import EvaluationDataError
 
+pytestmark = pytest.mark.slow
+
 LABELLED = Path(kb.conflicts.__file__).with_name("labelled_pairs.jsonl")
 
 

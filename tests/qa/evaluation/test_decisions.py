@@ -1,6 +1,7 @@
 """The gates as columns decide what `replay` decides, and know what was not measured."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,6 +37,7 @@ def test_columns_decide_what_a_replay_decides(
     assert decided.unknown.tolist() == [p is Played.UNKNOWN for p in played]
 
 
+@pytest.mark.slow
 @given(labelled=_labelled, policies=st.lists(_policies, min_size=1, max_size=6))
 def test_counting_a_grid_is_counting_each_policy(
     labelled: list[LabelledAnswer], policies: list[Policy]

@@ -20,7 +20,7 @@ from tests.qa.evaluation import data_sets
 from tests.qa.pipeline.values import PROBES, GivenProbes
 from tests.workers.processes import Process, environment_of
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 
 @pytest.fixture

@@ -283,6 +283,7 @@ def page(client):
     return client
 
 
+@pytest.mark.slow
 def test_the_activation_page_shows_what_changes_and_what_fails(policy, entry, boss, page):  # fmt: skip
     vault = make_audience("vault", groups=["vault"])
     secret = make_entry("The vault code is 4711.", audience=vault)
@@ -316,6 +317,7 @@ def test_the_activation_page_shows_what_changes_and_what_fails(policy, entry, bo
     assert active_policy(policy.knowledge_base) == strict
 
 
+@pytest.mark.slow
 def test_cases_are_edited_brought_and_taken_in_the_admin(policy, entry, page, tmp_path):
     listed = reverse("admin:qa_savedcase_changelist")
     form = {

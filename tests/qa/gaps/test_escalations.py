@@ -350,6 +350,7 @@ def test_experts_reply_in_the_admin(client, sent):
     assert 'name="said"' not in after
 
 
+@pytest.mark.slow
 def test_experts_choose_among_entries_that_the_asker_may_see_too(client, sent):
     near = make_entry("A wire transfer costs five euros.")
     vault = make_audience("vault", groups=["vault"])

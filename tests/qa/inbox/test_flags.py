@@ -176,6 +176,7 @@ def test_what_has_expired_is_not_confirmed_by_a_button(olga):
     assert "give it a later end of validity" in refused.content.decode()
 
 
+@pytest.mark.slow
 def test_a_curator_sets_and_clears_the_end_of_validity_on_the_page(olga):
     entry = make_entry(state="in_review", valid_until=timezone.now())
     client, agent = page_client(olga), page_client(make_user())
@@ -200,6 +201,7 @@ def test_a_curator_sets_and_clears_the_end_of_validity_on_the_page(olga):
     assert entry.valid_until is None
 
 
+@pytest.mark.slow
 def test_an_entry_is_verified_retired_and_restored_on_its_own_page(olga):
     entry = make_entry(state="in_review", verify=False)
     client, agent = page_client(olga), page_client(make_user())

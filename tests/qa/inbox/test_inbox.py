@@ -32,7 +32,7 @@ from tests.factories import (
 )
 from tests.qa.answer_rows import make_answer
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 QUESTION = "What does a wire transfer cost?"
 

@@ -11,6 +11,8 @@ from qa.inference.grounded_form import answer_passing, prompt_ids
 from qa.pipeline.language_model import Capture, Prompt
 from qa.training.labels import piece_of
 
+pytestmark = pytest.mark.slow
+
 TEXTS = (
     "Oxygen is a chemical element with symbol O and atomic number 8.",
     "It is a member of the chalcogen group on the periodic table and is a highly "

@@ -25,6 +25,7 @@ def test_the_form_is_part_of_the_fingerprint(form):
     assert len(form.fingerprint) == 64
 
 
+@pytest.mark.slow
 def test_the_real_model_takes_its_answer_from_a_note_and_one_line_of_it(bundled_base):
     form = ClosedBookForm(bundled_base)
 

@@ -211,6 +211,7 @@ def test_without_evidence_nothing_is_written(llama):
         llama.generate(Prompt("What?", (), "en"))
 
 
+@pytest.mark.slow
 @given(
     text=st.text(st.characters(codec="utf-8"), min_size=1, max_size=40),
     is_ascii=st.booleans(),

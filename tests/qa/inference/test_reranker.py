@@ -28,6 +28,8 @@ from tests.probes.probe_files import activation_files
 from tests.probes.reranker.tiny_encoder import preferences, save_encoder
 from tests.probes.tiny_models import holding
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def running(settings, tmp_path, monkeypatch):

@@ -278,6 +278,7 @@ _own_signals = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(
     rows=st.lists(st.tuples(any_signals, _own_signals), min_size=1, max_size=6),
     changes=st.lists(_changes, min_size=1, max_size=4),

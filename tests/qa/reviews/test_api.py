@@ -68,6 +68,7 @@ def test_what_is_wrong_with_a_judgement_is_told():
     assert Review.objects.get().state == "waiting"
 
 
+@pytest.mark.slow
 def test_a_review_that_somebody_holds_is_refused_to_others():
     review = make_review()
     first, second = rest_client(make_user(Role.SME)), rest_client(make_user(Role.SME))
@@ -102,6 +103,7 @@ def test_a_draft_is_its_reviewers_alone():
         assert (seen["note"], seen["correctness"]) == ("", None)
 
 
+@pytest.mark.slow
 def test_a_judgement_is_told_to_others_once_no_second_opinion_is_to_come():
     review = make_review()
     second = Review.objects.create(answer=review.answer, round=2)

@@ -84,6 +84,7 @@ def signal(value: float, threshold: float, *, passed: bool = True) -> dict[str, 
     }
 
 
+@pytest.mark.slow
 def test_of_close_decisions_more_are_drawn_and_of_word_for_word_answers_none():
     make_answers(30, signals=[signal(0.99, 0.8)])
     make_answers(10, signals=[signal(0.99, 0.8), signal(0.84, 0.8)])
@@ -133,6 +134,7 @@ def test_the_same_seed_draws_the_same_and_another_draws_others():
     assert picked[0] != picked[2]
 
 
+@pytest.mark.slow
 def test_every_answer_is_as_likely_to_be_drawn_as_another():
     make_answers(20)
     seen: Counter[object] = Counter()

@@ -83,6 +83,7 @@ def test_what_is_given_back_waits_for_all(expert, other):
     assert take_next(other) == review
 
 
+@pytest.mark.slow
 def test_the_queue_begins_with_ones_own_tags_and_ends_with_others(expert, other):
     theirs = make_review(tag=make_tag("loans", other))
     nobodys = make_review()

@@ -73,6 +73,7 @@ def test_prompts_with_notes_and_without_are_learnt_and_measured_apart(form, trai
     assert told[::2].mean() > 0.8 > 0.4 > told[1::2].mean()
 
 
+@pytest.mark.slow
 def test_the_order_of_the_rows_changes_nothing(form, trained):
     again = train_boundary(form, many(210)[::-1], QUICK)
 
@@ -289,6 +290,7 @@ def test_a_model_that_is_never_right_earns_no_threshold(running, capsys):
     assert "always retrieve" in said
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_commands_say_what_is_missing(running):
     Probe.objects.update(state=Probe.State.RETIRED)

@@ -104,6 +104,7 @@ def test_a_joint_probe_reads_the_confidences_of_its_inputs(model, directory, goo
     assert fought(model, directory, None, joint).challenger_auroc > 0.8
 
 
+@pytest.mark.slow
 def test_with_few_golden_answers_chance_would_decide(model, directory, good, bad):
     with pytest.raises(TooFewLabelsError, match="60"):
         fought(model, directory, bad, good, GOLDEN[:40])

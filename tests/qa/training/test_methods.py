@@ -165,6 +165,7 @@ def test_active_directions_bring_their_own_threshold(form):
     assert Policy.objects.get(pk=monitored.pk).is_active is False
 
 
+@pytest.mark.slow
 def test_a_threshold_is_for_the_steering_that_it_was_measured_with(form):
     made = direction_probe_files(random_directions(form.model))
     promote(register(made).pk, "active", by=None)

@@ -63,6 +63,7 @@ def by_history(entry):
     )
 
 
+@pytest.mark.slow
 def test_the_model_is_asked_by_itself_and_held_against_the_right_answer(
     entry, by_history
 ):
@@ -117,6 +118,7 @@ def test_what_it_said_by_itself_is_known_as_experts_judged_it(
     assert what_is_known() == {FRANCE: is_right}
 
 
+@pytest.mark.slow
 def test_what_another_model_said_by_itself_is_no_label_of_this_one(entry, by_history):
     judge(draft(entry, FRANCE, "Lyon", gate="boundary"), is_right=False)
     asked = "Who founded the Tarn bank?"

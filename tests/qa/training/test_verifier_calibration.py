@@ -15,6 +15,8 @@ from qa.training.knowledge_sets import KnowledgeSet, SourceEntry
 from qa.training.verifier_calibration import Asked, ask, chosen, fit_choice
 from tests.qa.pipeline.values import GivenScorer
 
+pytestmark = pytest.mark.slow
+
 ENTRIES = 4
 
 

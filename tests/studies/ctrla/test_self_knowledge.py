@@ -13,6 +13,8 @@ from qa.inference.policy_models import load_closed_book_form
 from studies.ctrla.self_knowledge import Command, parted
 from tests.probes.direction_files import direction_probe_files, random_directions
 
+pytestmark = pytest.mark.slow
+
 
 def test_both_parts_hold_as_many_of_each_kind_and_no_question_twice():
     cases = [Case(str(n), f"{n}?", is_answerable=n % 3 > 0) for n in range(18)]

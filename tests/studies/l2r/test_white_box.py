@@ -92,6 +92,7 @@ def test_several_are_those_above_the_mean_of_their_question():
     assert choose_by((-3.0, -1.0, -2.0), several=False) == (1,)
 
 
+@pytest.mark.slow
 def test_the_bundled_model_finds_the_option_that_its_evidence_states(bundled_model):
     model = WhiteBoxChoiceModel(GuidedLanguageModel(bundled_model))
     evidence = (

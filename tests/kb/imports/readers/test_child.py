@@ -20,6 +20,8 @@ from kb.imports.readers.child import read_in_child
 
 from .files import LIMITS, items, make_archive, make_docx, make_excel, make_pdf
 
+pytestmark = pytest.mark.slow
+
 _WORD = (
     b'<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
     b"<w:body>%s</w:body></w:document>"

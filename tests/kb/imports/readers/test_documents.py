@@ -537,6 +537,7 @@ def test_a_pdf_is_read_page_by_page_under_its_outline():
     ]
 
 
+@pytest.mark.slow
 def test_a_cell_merged_over_many_rows_is_read_or_refused():
     content, limit = make_merged_docx(300), sys.getrecursionlimit()
     sys.setrecursionlimit(300)  # the library looks at each row from within the last

@@ -260,6 +260,7 @@ def _chance(logit: float) -> float:
     return float(1 / (1 + np.exp(-logit)))
 
 
+@pytest.mark.slow
 def test_on_clustered_questions_the_target_holds_on_average_and_the_interval_often():
     chance = np.random.default_rng(11)
     others = draw(chance, 4_000)

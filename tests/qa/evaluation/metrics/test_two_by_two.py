@@ -13,6 +13,7 @@ _questions = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(_questions)
 def test_precision_recall_and_f1_of_refusing_are_scikit_learns(questions):
     should_answer, answered = zip(*questions, strict=True)

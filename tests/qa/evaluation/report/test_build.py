@@ -265,6 +265,7 @@ def test_the_overhead_is_what_comes_on_top_of_the_models_own_time():
     assert times["model"]["count"] == 2
 
 
+@pytest.mark.slow
 @settings(max_examples=12)  # each makes two reports
 @given(st.permutations(make_shadow_run(12)))
 def test_the_order_of_the_rows_changes_nothing(rows):

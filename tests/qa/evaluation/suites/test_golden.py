@@ -90,6 +90,7 @@ def test_a_draft_is_right_as_judged_or_by_the_entry_that_it_cites(golden_entries
     assert not is_right(Draft("Other words.", (str(second.pk),)))
 
 
+@pytest.mark.slow
 def test_strata_of_which_more_were_drawn_are_thinned_to_equal_weight(golden_entries):
     entry = golden_entries[0]
     rare, common = stratum(40, 40), stratum(400, 40)

@@ -57,6 +57,7 @@ def test_selfaware_is_asked_against_the_knowledge_base_that_is_named(tmp_path):
         asked_suite("selfaware", data=tmp_path, knowledge_base="nowhere")
 
 
+@pytest.mark.slow
 def test_an_intent_is_right_by_its_name_and_no_test_utterance_is_known(tmp_path):
     data_sets.clinc(tmp_path)
 
@@ -120,6 +121,7 @@ def own(directory: Path, *rows, name="cases.jsonl") -> Path:
     return data_sets.lines(directory / name, [dict(row) for row in rows])
 
 
+@pytest.mark.slow
 def test_own_questions_are_asked_against_own_facts_and_cite_them_by_key(tmp_path):
     cases = own(
         tmp_path,
@@ -180,6 +182,7 @@ def test_a_group_or_file_that_is_not_there_is_told(tmp_path):
         open_suite("own", data=file, knowledge=tmp_path / "none.jsonl")
 
 
+@pytest.mark.slow
 def test_joined_suites_keep_their_ids_apart(tmp_path):
     data_sets.squad2(tmp_path)
     data_sets.selfaware(tmp_path)

@@ -93,6 +93,7 @@ def test_a_source_without_a_writable_fact_leaves_nothing_of_its_batch():
     assert not Document.objects.exists()
 
 
+@pytest.mark.slow
 def test_an_answer_is_judged_by_its_text_and_none_is_right_where_there_is_none(
     tmp_path,
 ):

@@ -41,6 +41,7 @@ def test_no_article_and_no_question_is_in_two_parts(parted):
     assert [len(parted.of_others[part]) for part in Part] == [16, 0, 4, 10]
 
 
+@pytest.mark.slow
 def test_notes_are_sentences_of_the_parts_own_articles_the_nearest_first(parted):
     for part in Part:
         own = {row.group.removeprefix("Article_") for row in parted.of_texts[part]}
