@@ -245,7 +245,7 @@ def first_steps(user: User) -> tuple[Step, ...]:
     own = Entry.objects.exclude(knowledge_base__slug=SLUG)
     steps = (
         Step(
-            "Make a knowledge base",
+            "Create a knowledge base",
             "Its name and language. The demonstration's may stay for trying things.",
             reverse("admin:kb_knowledgebase_add"),
             KnowledgeBase.objects.exclude(slug=SLUG).exists(),

@@ -181,7 +181,7 @@ class EndpointAdmin(BaseAdmin):
 
     @action(description="New secret", icon="key", permissions=["steer"])
     @confirmed(
-        "Make a new secret? For 24 hours events are signed with the former one, too."
+        "Create a new secret? For 24 hours events are signed with the former one, too."
     )
     def rotate_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         try:

@@ -98,7 +98,7 @@ class WidgetAdmin(UserFormAdmin):
 
     @action(description="New secret", icon="key", permissions=["secret"])
     @confirmed(
-        "Make a new secret? Claims signed with the former one, and every token that "
+        "Create a new secret? Claims signed with the former one, and every token that "
         "pages hold now, become invalid."
     )
     def replace_secret(self, request: HttpRequest, object_id: str) -> HttpResponse:

@@ -287,7 +287,7 @@ class PolicyAdmin(BaseAdmin):
             services.ensure_default_policy(base)
         said = (
             "A new version starts from an existing one. Open a version of the "
-            "knowledge base and press “Make a new version from this”."
+            "knowledge base and press “Create a new version from this”."
         )
         self.message_user(request, said, messages.INFO)
         return redirect(f"{reverse('admin:qa_policy_changelist')}?is_active__exact=1")
@@ -371,7 +371,7 @@ class PolicyAdmin(BaseAdmin):
     def answered(self, policy: Policy) -> int:
         return int(getattr(policy, "answers_count", 0))
 
-    @action(description="Make a new version from this", permissions=["steer"])
+    @action(description="Create a new version from this", permissions=["steer"])
     def make_new_version(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return redirect(f"{reverse('admin:qa_policy_add')}?source={object_id}")
 

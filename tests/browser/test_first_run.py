@@ -29,7 +29,7 @@ def test_first_steps_lead_from_an_empty_database_to_a_colleague_who_asks(make_de
     expect(steps).to_have_count(5)
     expect(steps.filter(has_text="done")).to_have_count(0)
 
-    page.get_by_role("link", name="Make a knowledge base").press("Enter")
+    page.get_by_role("link", name="Create a knowledge base").press("Enter")
     page.get_by_label("Name").fill("Help desk")
     page.get_by_role("button", name="Save", exact=True).press("Enter")
     expect(page.get_by_text("was added successfully")).to_be_visible()

@@ -62,7 +62,7 @@ def test_a_version_is_made_in_words_activated_and_decides_on_the_ask_page(owner)
 
     page = owner.open("/admin/qa/policy/")
     page.get_by_role("link", name=str(Policy.objects.get()), exact=True).press("Enter")
-    page.get_by_role("link", name="Make a new version from this").press("Enter")
+    page.get_by_role("link", name="Create a new version from this").press("Enter")
     page.get_by_label("Name").fill("open")
     page.get_by_label("Reveals knowledge that the asker may not see").press("Space")
     page.get_by_role("button", name="Save", exact=True).press("Enter")

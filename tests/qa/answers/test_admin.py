@@ -294,7 +294,7 @@ def test_a_version_offers_no_saving(enter):
     page = enter(Role.ADMIN).get(change_url(policy)).content.decode()
 
     assert 'name="_save"' not in page
-    assert "Make a new version from this" in page
+    assert "Create a new version from this" in page
 
 
 def found(client, query: str) -> list[str]:

@@ -91,7 +91,7 @@ def test_where_several_decide_a_version_is_chosen_first(enter, policy):
         (f"{reverse('admin:qa_policy_changelist')}?is_active__exact=1", 302)
     ]
     page = shown.content.decode()
-    assert "Make a new version from this" in page
+    assert "Create a new version from this" in page
     for decides in (policy, Policy.objects.get(knowledge_base=travel)):
         assert page_of(decides) in page
 
