@@ -15,7 +15,7 @@ from probes.exceptions import VerifierFileError
 WEIGHTS: Final = "model.safetensors"
 CARD: Final = "verifier.json"
 BUNDLED: Final = Path(__file__).parent.parent / "shipped" / "verifier"
-FORMAT: Final = 7
+FORMAT: Final = 8
 NO_QUESTION: Final = 0.0  # the cosine with the question of an entry that has none
 
 

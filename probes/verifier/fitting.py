@@ -2,7 +2,8 @@
 
 Each question is shown beside one entry that answers it, if any, and retrieved ones that
 do not. The loss combines the choice among them and "none" with that of each pair by
-itself, so that a pair's logit has a meaning without the others.
+itself, so that a pair's logit has a meaning without the others. The comparison by
+tokens only ranks entries, so that its loss is the choice among them alone.
 """
 
 import math
@@ -20,7 +21,7 @@ from torch.nn import functional
 
 from .cross_encoder import CrossEncoder
 from .network import Interaction, Tuned
-from .reading import Pair, Tokens, by_length, side_of
+from .reading import Pair, Side, Tokens, by_length, side_of
 
 _PAIR_WEIGHT: Final = 1.5
 _POOLED: Final = 32  # batches per pool of questions sorted by length
@@ -65,6 +66,10 @@ class VerifierSettings:
     seed: int = 0
 
 
+_Score = Callable[[Sequence[Pair]], torch.Tensor]  # logits: (models, pairs)
+_Loss = Callable[[Sequence[Example], VerifierSettings, random.Random], torch.Tensor]
+
+
 def fit_verifier(
     network: Tuned,
     examples: Sequence[Example],
@@ -77,7 +82,26 @@ def fit_verifier(
     groups: list[dict[str, Any]] = [{"params": [*network.members.parameters()]}]
     if upper:
         groups.append({"params": upper, "lr": settings.upper_rate})
-    _fit(network, groups, partial(logits_of, network), examples, settings, on_step)
+    loss = partial(_loss, partial(logits_of, network))
+    _fit(network, groups, loss, examples, settings, on_step)
+
+
+def fit_late_interaction(
+    network: Tuned,
+    examples: Sequence[Example],
+    settings: VerifierSettings,
+    *,
+    on_step: Callable[[int, int], None] = lambda _done, _total: None,
+) -> None:
+    """Fit the comparison by tokens in place, on layers that are fitted already.
+
+    Questions that no entry answers are left out.
+    """
+    fitted, layers = network.late_interaction, network.eval()
+    groups: list[dict[str, Any]] = [{"params": [*fitted.parameters()]}]
+    loss = partial(_loss_of_order, partial(_read_in_chunks, layers.by_tokens))
+    answered = [each for each in examples if each.positives]
+    _fit(fitted, groups, loss, answered, settings, on_step)
 
 
 def fit_cross_encoder(
@@ -100,13 +124,13 @@ def fit_cross_encoder(
     def score(pairs: Sequence[Pair]) -> torch.Tensor:
         return network.logits(pairs)[None]
 
-    _fit(network, groups, score, examples, settings, on_step)
+    _fit(network, groups, partial(_loss, score), examples, settings, on_step)
 
 
 def _fit(
     network: nn.Module,
     groups: list[dict[str, Any]],
-    score: Callable[[Sequence[Pair]], torch.Tensor],
+    loss_of: _Loss,
     examples: Sequence[Example],
     settings: VerifierSettings,
     on_step: Callable[[int, int], None],
@@ -128,7 +152,7 @@ def _fit(
         while done < total:
             for batch in _batches(examples, settings.batch, chance)[: total - done]:
                 optimizer.zero_grad()
-                loss = _loss(score, batch, settings, chance)
+                loss = loss_of(batch, settings, chance)
                 loss.backward()  # type: ignore[no-untyped-call]  # torch has no hint
                 nn.utils.clip_grad_norm_(network.parameters(), settings.clip)
                 optimizer.step()
@@ -157,8 +181,26 @@ def _length(example: Example) -> int:
     return len(example.question) + max(map(len, entries))
 
 
+def _loss_of_order(
+    score: _Score,
+    batch: Sequence[Example],
+    settings: VerifierSettings,
+    chance: random.Random,
+) -> torch.Tensor:
+    pairs = [
+        (example.question, entry)
+        for example in batch
+        for entry in (
+            chance.choice(example.positives),
+            *_drawn(example.negatives, settings.group - 1, chance),
+        )
+    ]
+    logits = score(pairs).view(len(batch), settings.group)
+    return functional.cross_entropy(logits, torch.zeros(len(batch), dtype=torch.long))
+
+
 def _loss(
-    score: Callable[[Sequence[Pair]], torch.Tensor],
+    score: _Score,
     batch: Sequence[Example],
     settings: VerifierSettings,
     chance: random.Random,
@@ -184,12 +226,18 @@ def _loss(
 
 
 def logits_of(network: Tuned, pairs: Sequence[Pair]) -> torch.Tensor:
-    """Return each net's logits (members, pairs), read in chunks of similar length."""
+    """Return each net's logits: (members, pairs)."""
+    return _read_in_chunks(network, pairs)
+
+
+def _read_in_chunks(
+    score: Callable[[Side, Side], torch.Tensor], pairs: Sequence[Pair]
+) -> torch.Tensor:
+    """Return what `score` returns for all pairs, read in chunks of similar length."""
 
     def read(places: Sequence[int]) -> torch.Tensor:
         questions, entries = zip(*(pairs[at] for at in places), strict=True)
-        found: torch.Tensor = network(side_of(questions), side_of(entries))
-        return found
+        return score(side_of(questions), side_of(entries))
 
     lengths = [len(question) + len(entry) for question, entry in pairs]
     return by_length(lengths, _CHUNK, read)

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from .late_interaction import LateInteraction
 from .reading import ASKED, MAX_QUESTION, NEVER, PARTS, WHOLE, Side, through
 
 _WIDTH: Final = 96
@@ -160,14 +161,20 @@ def _of_parts(question: Side, entry: Side) -> torch.Tensor:
 
 
 class Tuned(nn.Module):
-    """The fitted parts: the embedder's last layers, and the nets.
+    """The fitted parts: the embedder's last layers, and what reads their states.
 
     In use a `Reader` has the layers, so that an entry passes through them once.
     """
 
-    def __init__(self, upper: nn.ModuleList, members: "Members") -> None:
+    def __init__(
+        self,
+        upper: nn.ModuleList,
+        members: "Members",
+        late_interaction: LateInteraction,
+    ) -> None:
         super().__init__()
         self.upper, self.members = upper, members
+        self.late_interaction = late_interaction
 
     def read(self, side: Side) -> Side:
         """Return the last layer's states, given those below the tuned layers."""
@@ -179,6 +186,15 @@ class Tuned(nn.Module):
     def forward(self, question: Side, entry: Side) -> torch.Tensor:
         """Return each net's logits: (members, pairs)."""
         return self.members.each(self.read(question), self.read(entry))
+
+    def by_tokens(self, question: Side, entry: Side) -> torch.Tensor:
+        """Return the likeness by tokens as a logit, on fixed layers: (1, pairs)."""
+        with torch.no_grad():
+            question, entry = self.read(question), self.read(entry)
+        logits: torch.Tensor = self.late_interaction(
+            question, entry, self.members.weights
+        )
+        return logits[None]
 
 
 class Members(nn.Module):

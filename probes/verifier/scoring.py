@@ -32,7 +32,7 @@ from .card import (
 from .cross_encoder import CrossEncoder, encoder_in_use
 from .differences import packed, unpacked
 from .entry_tokens import EntryTokens
-from .late_interaction import likeness
+from .late_interaction import LateInteraction
 from .network import Interaction, Members, Tuned
 from .reading import (
     WHOLE,
@@ -95,6 +95,7 @@ class Verifier(Readings):
     ) -> None:
         super().__init__(card)
         self._reader, self._network = reader, network.members.eval()
+        self._late_interaction = network.late_interaction.eval()
         self._cross = cross
         # A question is compared with entries, then their sentences, then those to mark.
         self._question = lru_cache(maxsize=_KEPT_QUESTIONS)(reader.question)
@@ -150,7 +151,7 @@ class Verifier(Readings):
         self, question: Tokens, windows: Sequence[Sequence[Tokens]]
     ) -> NDArray[np.float64]:
         every = [each for own in windows for each in own]
-        found = likeness(question, every, self._network.weights)
+        found = self._late_interaction.likeness(question, every, self._network.weights)
         parts = _split(found, [len(own) for own in windows])
         return np.array([own.max() for own in parts])
 
@@ -255,7 +256,7 @@ def load_network(
         Interaction(config.hidden_size, config.vocab_size) for _ in range(card.members)
     ]
     upper = upper_layers(base_directory(), card.tuned, fitted=False)
-    network = Tuned(upper, Members(nets))
+    network = Tuned(upper, Members(nets), LateInteraction(config.hidden_size))
     try:
         kept = load_file(directory / WEIGHTS)
         cross = {

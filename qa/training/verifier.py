@@ -17,9 +17,11 @@ from probes.verifier.fitting import (
     Example,
     VerifierSettings,
     fit_cross_encoder,
+    fit_late_interaction,
     fit_verifier,
     set_weights,
 )
+from probes.verifier.late_interaction import LateInteraction
 from probes.verifier.network import Interaction, Members, Tuned
 from probes.verifier.reading import Reader, upper_layers
 from probes.verifier.scoring import Verifier, load_network, save_verifier
@@ -69,6 +71,7 @@ class VerifierTraining:
         tuned: Number of the embedder's last layers that are fitted too.
         nets_alone: Settings for fitting the nets before the layers are fitted with
             them.
+        by_tokens: Settings for fitting the comparison by tokens, on fixed layers.
         cross: Settings for the cross-encoder, which takes longest by far; with 0
             epochs, an earlier one is kept and a new verifier has none.
         exchanged: The share of the public questions that are also asked with one thing
@@ -106,6 +109,11 @@ class VerifierTraining:
         )
     )
     settings: VerifierSettings = field(default_factory=VerifierSettings)
+    by_tokens: VerifierSettings = field(
+        default_factory=lambda: VerifierSettings(
+            epochs=3, batch=48, group=10, learning_rate=7e-4, weight_decay=0.0
+        )
+    )
     cross: VerifierSettings = field(
         default_factory=lambda: VerifierSettings(
             epochs=0.3, batch=24, group=6, learning_rate=5e-4, upper_rate=4e-4,
@@ -152,6 +160,12 @@ def train_verifier(
         fit_verifier(
             network, examples, settings, on_step=partial(on_progress, f"Fitting {what}")
         )
+    fit_late_interaction(
+        network,
+        examples,
+        replace(training.by_tokens, seed=seed),
+        on_step=partial(on_progress, "Fitting the comparison by tokens"),
+    )
     if training.cross.epochs:
         joint = _new_or_earlier(reader, cross, seed)
         fit_cross_encoder(
@@ -177,6 +191,7 @@ def train_verifier(
             "repeats": training.repeats,
             "articles": list(training.articles),
             "phases": [what for what, _ in phases],
+            "by_tokens": asdict(training.by_tokens),
             "cross_encoder": asdict(training.cross),
             "exchanged": training.exchanged,
             "begun_from": _fingerprint(training.begin_from),
@@ -235,7 +250,8 @@ def _begun(
                 f"fit at least as many, not {training.tuned}."
             )
         kept = upper[: training.tuned - card.tuned]
-        network = Tuned(nn.ModuleList([*kept, *earlier.upper]), earlier.members)
+        layers = nn.ModuleList([*kept, *earlier.upper])
+        network = Tuned(layers, earlier.members, earlier.late_interaction)
         return network, cross, [("all", training.settings)]
     shown = {id(e): e for x in examples for e in (*x.positives, *x.negatives)}
     with torch.random.fork_rng():
@@ -247,7 +263,7 @@ def _begun(
     for net in nets:
         set_weights(net, [*shown.values()])
     alone = replace(training.nets_alone, seed=training.settings.seed)
-    network = Tuned(upper, Members(nets))
+    network = Tuned(upper, Members(nets), LateInteraction(reader.width))
     return network, {}, [("the nets", alone), ("all", training.settings)]
 
 

@@ -37,19 +37,20 @@ NONE: Final = 1.01  # no entry answers by itself
 # A threshold that shows fewer has too noisy a wrong share to rule out lower thresholds.
 ENOUGH: Final = 40
 # The prior: (threshold, answers shown from it on, how many of them wrong), counted on
-# the questions of 25 support desks, on which only an offset, the number of entries
-# read and the penalty for less likeness were chosen (docs/reference/measured.md). It counts as much as `KNOWN_COUNTS` of
-# the knowledge base's own answers, which matches how much desks differ: before the
-# verifier's last fits, 30 of 639 answers shown at 0.75 by thirteen other desks were
-# wrong, and 33 of 433 by nine desks with more near misses; a beta prior worth about 100
-# answers spreads its shares as far.
+# the questions of 25 support desks, on which only an offset, the numbers of entries
+# weighed and read and the penalty for less likeness were chosen
+# (docs/reference/measured.md). It counts as much as `KNOWN_COUNTS` of the knowledge
+# base's own answers, which matches how much desks differ: before the verifier's last
+# fits, 30 of 639 answers shown at 0.75 by thirteen other desks were wrong, and 33 of
+# 433 by nine desks with more near misses; a beta prior worth about 100 answers spreads
+# its shares as far.
 KNOWN: Final = (
-    (0.75, 1181, 67),
-    (0.8, 1137, 56),
-    (0.85, 1089, 51),
-    (0.9, 1006, 45),
-    (0.95, 825, 21),
-    (0.98, 618, 14),
+    (0.75, 1200, 69),
+    (0.8, 1151, 58),
+    (0.85, 1091, 51),
+    (0.9, 1012, 43),
+    (0.95, 839, 22),
+    (0.98, 621, 14),
 )
 KNOWN_COUNTS: Final = 100
 # A threshold counts as nearly as safe up to this factor of the safest one's wrong

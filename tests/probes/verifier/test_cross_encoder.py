@@ -10,10 +10,13 @@ from probes.exceptions import VerifierFileError
 from probes.verifier.card import VerifierCard, base_directory
 from probes.verifier.cross_encoder import CrossEncoder
 from probes.verifier.fitting import Example, VerifierSettings, fit_cross_encoder
+from probes.verifier.late_interaction import LateInteraction
 from probes.verifier.network import Interaction, Members, Tuned
 from probes.verifier.reading import Reader, Tokens, upper_layers
 from probes.verifier.scoring import load_verifier, save_verifier
 from qa.pipeline.weighing import Passage
+
+pytestmark = pytest.mark.slow
 
 # The same words in another order: what was read of each text alone tells little.
 QUESTION = "Who lent money to Anna?"
@@ -112,6 +115,10 @@ def test_only_low_rank_changes_and_the_head_are_fitted_and_kept(reader, fitted):
     assert again == pytest.approx(logits(fitted, pairs), abs=1e-4)
 
 
+def without_layers(reader: Reader, nets: Members) -> Tuned:
+    return Tuned(upper_layers(base_directory(), 0), nets, LateInteraction(reader.width))
+
+
 @pytest.fixture
 def beside_the_nets(reader, fitted, tmp_path, settings):
     settings.VERIFIER_ENCODER = str(base_directory())
@@ -120,7 +127,7 @@ def beside_the_nets(reader, fitted, tmp_path, settings):
         base_sha256=reader.sha256, members=1, tuned=0, data_sha256="d" * 64, sources={},
         settings={}, encoder_sha256=reader.sha256,
     )  # fmt: skip
-    network = Tuned(upper_layers(base_directory(), 0), nets)
+    network = without_layers(reader, nets)
     save_verifier(tmp_path, network, card, fitted.kept())
     return tmp_path
 
@@ -192,7 +199,7 @@ def test_a_verifier_without_one_reads_apart_only(reader, tmp_path):
         base_sha256=reader.sha256, members=1, tuned=0, data_sha256="d" * 64, sources={},
         settings={},
     )  # fmt: skip
-    save_verifier(tmp_path, Tuned(upper_layers(base_directory(), 0), nets), card)
+    save_verifier(tmp_path, without_layers(reader, nets), card)
     verifier = load_verifier(tmp_path)
     assert not verifier.reads_jointly
     assert verifier.joint_log_odds(QUESTION, [Passage("", "", "", YES)]) == []

@@ -30,6 +30,7 @@ from probes.verifier.fitting import (
     logits_of,
     set_weights,
 )
+from probes.verifier.late_interaction import LateInteraction
 from probes.verifier.network import Interaction, Members, Tuned
 from probes.verifier.reading import (
     ASKED,
@@ -69,7 +70,8 @@ def saved(reader, tmp_path_factory):
 
 def tuned(reader: Reader, *, layers: int = 0, members: int = 1) -> Tuned:
     nets = Members([new_network(reader) for _ in range(members)])
-    return Tuned(upper_layers(base_directory(), layers), nets).eval()
+    by_tokens = LateInteraction(reader.width)
+    return Tuned(upper_layers(base_directory(), layers), nets, by_tokens).eval()
 
 
 def new_network(reader: Reader) -> Interaction:
@@ -116,6 +118,7 @@ def test_a_text_is_read_as_by_the_embedder(reader):
     assert asked.ids.tolist() == tokens["input_ids"][0].tolist()
 
 
+@pytest.mark.slow
 def test_tuned_layers_read_on_where_the_embedder_s_own_are_left_off(reader, tmp_path):
     network = tuned(reader, layers=2, members=2)
     with torch.no_grad():
@@ -195,6 +198,7 @@ def test_a_long_question_is_cut(reader):
     assert len(reader.question("card " * 500)) == MAX_QUESTION
 
 
+@pytest.mark.slow
 def test_a_fit_tells_apart_what_it_was_shown(reader):
     network = tuned(reader, members=2)
     topics = ["fee", "limit", "address", "refund", "password", "delivery", "branch"]
@@ -249,6 +253,7 @@ def test_a_token_in_every_entry_tells_little(reader):
     assert network.weights[common] < network.weights[rare]
 
 
+@pytest.mark.slow
 def test_chunks_of_like_length_give_the_logits_in_the_callers_order(reader):
     network = tuned(reader)
     asked = reader.question("How much is a card?")
@@ -330,6 +335,7 @@ def test_of_a_long_entry_its_best_part_counts(saved, reader):
     assert whole == pytest.approx(float(torch.sigmoid(logits.max())), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_of_several_threads_one_at_a_time_computes(saved):
     verifier = load_verifier(saved)
     inside, together = [], []

@@ -305,13 +305,13 @@ def test_the_entries_most_similar_by_tokens_are_weighed_and_the_nearest_one():
 
     weighed = weigh(asked, pieces, by, policy)
 
-    assert [piece.entry_id for _, piece in weighed.pieces] == [19, 18, 17, 16, 15, 3]
+    assert [piece.entry_id for _, piece in weighed.pieces] == [19, 18, 17, 3]
     named = [*pieces[:5], replace(pieces[5], text_rank=1), *pieces[6:]]
     kept = [piece.entry_id for _, piece in weigh(asked, named, by, policy).pieces]
-    assert kept == [19, 18, 17, 16, 5, 3]
+    assert kept == [19, 18, 5, 3]
     assert by.asked[0][0] == "What does the card cost?"
     odds = [odds for odds, _ in weighed.pieces]
-    similar = np.array([0.19, 0.18, 0.17, 0.16, 0.15, 0.03])
+    similar = np.array([0.19, 0.18, 0.17, 0.03])
     assert np.subtract(odds[0], odds) == pytest.approx(less_similar(similar))
     assert less_similar(similar)[0] == 0.0
     assert weigh(asked, [], by, policy).answerability is None
