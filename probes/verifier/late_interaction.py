@@ -26,10 +26,9 @@ class LateInteraction(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.sought = nn.Linear(width, width, bias=False)
-        self.factor = nn.Linear(
-            width, 1, bias=False
-        )  # of a token's rarity, as a logarithm
-        # The logarithm of what turns a likeness into a logit, as a fit needs it.
+        # Logarithms: of a factor of each token's rarity, and of what turns a likeness
+        # into a logit, which only a fit needs.
+        self.factor = nn.Linear(width, 1, bias=False)
         self.sharpness = nn.Parameter(torch.tensor(3.0))
         nn.init.eye_(self.sought.weight)
         nn.init.zeros_(self.factor.weight)
