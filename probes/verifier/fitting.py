@@ -66,7 +66,7 @@ class VerifierSettings:
     seed: int = 0
 
 
-_Score = Callable[[Sequence[Pair]], torch.Tensor]  # logits: (models, pairs)
+_Score = Callable[[Sequence[Pair]], torch.Tensor]  # logits: (..., pairs)
 _Loss = Callable[[Sequence[Example], VerifierSettings, random.Random], torch.Tensor]
 
 
@@ -97,9 +97,10 @@ def fit_late_interaction(
 
     Questions that no entry answers are left out.
     """
-    fitted, layers = network.late_interaction, network.eval()
+    network.eval()
+    fitted = network.late_interaction
     groups: list[dict[str, Any]] = [{"params": [*fitted.parameters()]}]
-    loss = partial(_loss_of_order, partial(_read_in_chunks, layers.by_tokens))
+    loss = partial(_loss_of_order, partial(_read_in_chunks, network.by_tokens))
     answered = [each for each in examples if each.positives]
     _fit(fitted, groups, loss, answered, settings, on_step)
 

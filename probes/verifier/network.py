@@ -188,13 +188,13 @@ class Tuned(nn.Module):
         return self.members.each(self.read(question), self.read(entry))
 
     def by_tokens(self, question: Side, entry: Side) -> torch.Tensor:
-        """Return the likeness by tokens as a logit, on fixed layers: (1, pairs)."""
+        """Return the likeness by tokens as a logit, on fixed layers: (pairs,)."""
         with torch.no_grad():
             question, entry = self.read(question), self.read(entry)
         logits: torch.Tensor = self.late_interaction(
             question, entry, self.members.weights
         )
-        return logits[None]
+        return logits
 
 
 class Members(nn.Module):
