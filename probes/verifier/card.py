@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from accounts.ids import digest
 from probes.cards import fingerprint_of, read_beside
 from probes.exceptions import VerifierFileError
 
 WEIGHTS: Final = "model.safetensors"
 CARD: Final = "verifier.json"
 BUNDLED: Final = Path(__file__).parent.parent / "shipped" / "verifier"
-FORMAT: Final = 8
+FORMAT: Final = 9
 NO_QUESTION: Final = 0.0  # the cosine with the question of an entry that has none
 
 
@@ -75,6 +76,9 @@ class VerifierCard:
         encoder_sha256: Digest of the larger encoder's weights, with which the likeliest
             entries are read together with the question; empty if there is none.
         sources: What it was fitted on, with licences; counts are questions.
+        parts_sha256: Digests of the stored weights of each part: `upper` (the tuned
+            layers), `members`, `late_interaction`, `cross`. What depends on one part
+            only, is valid for every verifier with the same one.
     """
 
     base_sha256: str
@@ -87,10 +91,21 @@ class VerifierCard:
     calibration: Calibration = Calibration()
     encoder_sha256: str = ""
     weights_sha256: str = ""
+    parts_sha256: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def fingerprint(self) -> str:
         return fingerprint_of(self)
+
+    @property
+    def tokens_fingerprint(self) -> str:
+        """Return the digest of all that an entry's token states depend on."""
+        return digest(self.base_sha256, self.parts_sha256.get("upper", ""))
+
+    @property
+    def cross_fingerprint(self) -> str:
+        """Return the digest of all that the cross-encoder's states depend on."""
+        return digest(self.encoder_sha256, self.parts_sha256.get("cross", ""))
 
 
 def read_card(directory: Path) -> VerifierCard:

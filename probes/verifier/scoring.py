@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,7 @@ import torch
 from django.conf import settings
 from numpy.typing import NDArray
 from safetensors import safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save, save_file
 from torch import nn
 from transformers import AutoConfig
 
@@ -71,9 +72,20 @@ def save_verifier(
         for name, each in (cross or {}).items()
     }
     save_file(kept, directory / WEIGHTS)
-    written = replace(card, weights_sha256=sha256_of(directory / WEIGHTS))
+    written = replace(
+        card,
+        weights_sha256=sha256_of(directory / WEIGHTS),
+        parts_sha256=_digests(kept),
+    )
     (directory / CARD).write_bytes(card_text(asdict(written), FORMAT))
     return written
+
+
+def _digests(kept: Mapping[str, torch.Tensor]) -> dict[str, str]:
+    parts: dict[str, dict[str, torch.Tensor]] = {}
+    for name, value in kept.items():
+        parts.setdefault(name.partition(".")[0], {})[name] = value
+    return {part: sha256(save(own)).hexdigest() for part, own in parts.items()}
 
 
 class Verifier(Readings):
@@ -300,7 +312,7 @@ def _load(directory: Path, base: nn.Module | None) -> Verifier:
 def _token_file(card: VerifierCard) -> TokenFile | None:
     max_bytes = settings.VERIFIER_FILE_MIB << 20
     path = settings.PLACES.verifier_tokens
-    own = card.fingerprint
+    own = card.tokens_fingerprint
     return TokenFile(path, model=own, max_bytes=max_bytes) if max_bytes else None
 
 

@@ -127,7 +127,7 @@ def fit_head(pairs: Sequence[LabelledPair], verifier: Readings) -> Head:
     return Head(
         weight.astype(np.float32),
         (fitted.intercept_ - weight @ mean).astype(np.float32),
-        verifier.card.weights_sha256,
+        verifier.card.cross_fingerprint,
     )
 
 

@@ -39,12 +39,12 @@ class Head:
 
     Attributes:
         weight: (3, 3 * width of the encoder), `bias` (3,).
-        verifier: Digest of the weights of the verifier whose states it reads.
+        cross_encoder: Fingerprint of the cross-encoder whose states it reads.
     """
 
     weight: NDArray[np.float32]
     bias: NDArray[np.float32]
-    verifier: str
+    cross_encoder: str
 
 
 def save_head(head: Head, path: Path) -> None:
@@ -54,7 +54,7 @@ def save_head(head: Head, path: Path) -> None:
         "weight": np.ascontiguousarray(head.weight),
         "bias": np.ascontiguousarray(head.bias),
     }
-    save_file(tensors, path, metadata={"verifier": head.verifier})
+    save_file(tensors, path, metadata={"cross_encoder": head.cross_encoder})
 
 
 def load_head(path: Path = HEAD) -> Head:
@@ -67,7 +67,9 @@ def load_head(path: Path = HEAD) -> Head:
         with safe_open(path, framework="numpy") as read:
             metadata: Mapping[str, str] = read.metadata() or {}
             return Head(
-                read.get_tensor("weight"), read.get_tensor("bias"), metadata["verifier"]
+                read.get_tensor("weight"),
+                read.get_tensor("bias"),
+                metadata["cross_encoder"],
             )
     except (OSError, KeyError, SafetensorError) as error:
         raise VerifierFileError(
@@ -84,16 +86,16 @@ class CrossEncoderJudge:
     asked_about = Unsure(least=0.05, most=1.0)
 
     def __init__(self, verifier: Readings, head: Head) -> None:
-        """Raise VerifierFileError if the head was fitted for another verifier."""
-        if head.verifier != verifier.card.weights_sha256:
+        """Raise VerifierFileError if the head was fitted for another cross-encoder."""
+        in_use = verifier.card.cross_fingerprint
+        if head.cross_encoder != in_use:
             raise VerifierFileError(
-                "The head for conflicts was fitted for the verifier "
-                f"{head.verifier[:12]}, and {verifier.card.weights_sha256[:12]} is in "
-                "use. Fit it again (manage.py evaluate_conflicts --fit-head), or set "
+                "The head for conflicts was fitted for the cross-encoder "
+                f"{head.cross_encoder[:12]}, and {in_use[:12]} is in use. Fit it again (manage.py evaluate_conflicts --fit-head), or set "
                 "NESCIO_CONFLICT_JUDGE to none."
             )
         self._verifier, self._head = verifier, head
-        self.fingerprint = digest(head.verifier, head.weight.tobytes().hex())
+        self.fingerprint = digest(head.cross_encoder, head.weight.tobytes().hex())
 
     def weigh(self, pairs: Sequence[tuple[Statement, Statement]]) -> list[Opinion]:
         # The head was not fitted on pairs with identical words, which are duplicates.

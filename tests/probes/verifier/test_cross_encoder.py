@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from probes.exceptions import VerifierFileError
-from probes.verifier.card import VerifierCard, base_directory
+from probes.verifier.card import VerifierCard, base_directory, read_card
 from probes.verifier.cross_encoder import CrossEncoder
 from probes.verifier.fitting import Example, VerifierSettings, fit_cross_encoder
 from probes.verifier.late_interaction import LateInteraction
@@ -145,6 +145,20 @@ def test_it_is_kept_beside_the_nets_and_asked_by_the_verifier(
     assert verifier.joint_log_odds(QUESTION, passages) == pytest.approx(
         (by.joint * found[:, 0] + by.nearness * found[:, 1] - by.none).tolist()
     )
+
+
+def test_other_nets_leave_what_reads_its_states_valid(reader, fitted, beside_the_nets):
+    before = read_card(beside_the_nets)
+    nets = Members([Interaction(reader.width, reader.vocabulary)])
+    save_verifier(beside_the_nets, without_layers(reader, nets), before, fitted.kept())
+    after = read_card(beside_the_nets)
+    assert after.fingerprint != before.fingerprint
+    assert after.tokens_fingerprint == before.tokens_fingerprint
+    assert after.cross_fingerprint == before.cross_fingerprint
+
+    changed = {name: value + 1 for name, value in fitted.kept().items()}
+    save_verifier(beside_the_nets, without_layers(reader, nets), after, changed)
+    assert read_card(beside_the_nets).cross_fingerprint != before.cross_fingerprint
 
 
 def test_in_use_a_pair_is_read_once(beside_the_nets):

@@ -70,15 +70,15 @@ def test_the_same_words_are_a_duplicate_without_being_read():
     assert opinion.duplicate == 1
 
 
-def test_a_head_of_another_verifier_or_a_damaged_one_is_told(tmp_path):
+def test_a_head_of_another_cross_encoder_or_a_damaged_one_is_told(tmp_path):
     verifier = load_verifier()
-    other = replace(load_head(), verifier="0" * 64)
+    other = replace(load_head(), cross_encoder="0" * 64)
     with pytest.raises(VerifierFileError, match="--fit-head"):
         CrossEncoderJudge(verifier, other)
 
     path = tmp_path / "head.safetensors"
     save_head(other, path)
-    assert load_head(path).verifier == other.verifier
+    assert load_head(path).cross_encoder == other.cross_encoder
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(VerifierFileError, match="cannot be read"):
         load_head(path)
