@@ -35,6 +35,10 @@ STUDIES: Final = {
         "studies.ctrla.two_hop.command",
         "CtrlA: the whole loop as a decider, on questions that need two entries.",
     ),
+    "desks": (
+        "studies.desks.command",
+        "What help desks answer and refuse, from their own files, at each threshold.",
+    ),
     "dh_icl": (
         "studies.dh_icl.command",
         "DH-ICL: what verdicts based on past questions are worth.",

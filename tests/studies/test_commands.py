@@ -21,6 +21,7 @@ FILES = {
     "ctrla_self_knowledge": (DATA, ("--markdown",)),
     "ctrla_steering": (DATA, ("--markdown",)),
     "ctrla_two_hop": (DATA, ("--json", "--markdown")),
+    "desks": (("--desks", "nothing"), ("--markdown",)),
     "dh_icl": (DATA, ("--markdown",)),
     "headline": (DATA, ("--output",)),
     "l2r": (DATA, ("--output",)),
