@@ -36,8 +36,8 @@ LEAST: Final = 0.5  # below it, an entry more likely does not answer
 NONE: Final = 1.01  # no entry answers by itself
 # A threshold that shows fewer has too noisy a wrong share to rule out lower thresholds.
 ENOUGH: Final = 40
-# The prior: (threshold, answers shown from it on, how many of them wrong), counted on
-# the questions of 25 support desks, on which only an offset, the numbers of entries
+# The prior: (threshold, answers shown from it on, how many of them wrong), counted with
+# the verifier's sixth fit on the questions of 25 support desks, on which only an offset, the numbers of entries
 # weighed and read and the penalty for less likeness were chosen
 # (docs/reference/measured.md). It counts as much as `KNOWN_COUNTS` of the knowledge
 # base's own answers, which matches how much desks differ: before the verifier's last
