@@ -1,14 +1,19 @@
 """The study of help desks: its files, and the figures that it prints."""
 
 import json
+from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from qa.exceptions import EvaluationDataError
+from studies.desks import command
 from studies.desks.command import Command, refused_at
 from studies.desks.reading import DeskQuestion, Kind, read_desk, read_desks
 
+DESKS = Path(command.__file__).parent
+FORMATS = {".csv", ".docx", ".html", ".pdf", ".xlsx"}
 ROWS = """question,answer
 How late may I return a bicycle?,Bicycles are due back by 19:30; after that 4 a day.
 Can I bring my dog?,Dogs travel free of charge in the trailer.
@@ -35,6 +40,16 @@ def test_a_desk_is_its_files_and_its_questions(desks):
     assert desk.name == "bicycles"
     assert [file.name for file in desk.files] == ["helpdesk-export.csv"]
     assert [q.kind for q in desk.questions] == [Kind.KNOWN, Kind.OTHER, Kind.NEAR]
+
+
+def test_the_desks_of_the_study_have_files_and_ninety_questions_each():
+    desks = read_desks(DESKS)
+
+    assert len(desks) == 7
+    for desk in desks:
+        assert {each.suffix for each in desk.files} == FORMATS
+        kinds = Counter(question.kind for question in desk.questions)
+        assert kinds == {Kind.KNOWN: 60, Kind.NEAR: 20, Kind.OTHER: 10}
 
 
 def test_an_answer_is_right_if_all_named_words_are_shown_in_any_entry():
