@@ -45,7 +45,7 @@ def test_a_desk_is_its_files_and_its_questions(desks):
 def test_the_desks_of_the_study_have_files_and_ninety_questions_each():
     desks = read_desks(DESKS)
 
-    assert len(desks) == 7
+    assert len(desks) == 9
     for desk in desks:
         assert {each.suffix for each in desk.files} == FORMATS
         kinds = Counter(question.kind for question in desk.questions)
